@@ -1,0 +1,1 @@
+"""Two sessions side by side, with the noise taken seriously."""

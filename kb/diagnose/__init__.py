@@ -1,0 +1,1 @@
+"""Accounting and rules: from sessions to a diagnosis."""

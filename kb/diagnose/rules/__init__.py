@@ -1,0 +1,1 @@
+"""One rule a file: pure functions from a view and thresholds to judgements."""

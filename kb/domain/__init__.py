@@ -1,0 +1,1 @@
+"""Every value that crosses a layer. Frozen, typed, no input or output."""

@@ -1,0 +1,118 @@
+"""The unit of retrieval: context + finding + strategy + outcome, and queries and hits over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from kb.domain.catalogue import CauseId, StrategyId
+from kb.domain.provenance import Provenance
+from kb.domain.quantity import Quantity
+from kb.domain.soc import SocFamily
+from kb.domain.text import Lang, Text
+
+Result = Literal["improved", "no_gain", "worse", "unknown"]
+RecordKind = Literal["recipe", "card", "template", "case"]
+
+
+class CaseContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a case is about; one encoding for stored and for queried cases. None or empty = unknown."""
+
+    model: str | None = None
+    model_type: str | None = None
+    phase: str | None = None
+    soc: str | None = None
+    soc_family: SocFamily = "unknown"
+    devices: int | None = None
+    software: Mapping[str, str] = {}
+    causes: tuple[CauseId, ...] = ()
+    metrics: Mapping[str, Quantity] = {}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one strategy did. ``before``/``after`` belong to ``metric``; ``share`` is the part of the step
+    (0..1) that ``metric`` covers when it is not the whole step. Signed ``gain_fraction`` of the metric:
+    positive is better; it is recomputed from before and after, never typed."""
+
+    strategy: StrategyId
+    result: Result
+    metric: str
+    before: Quantity | None = None
+    after: Quantity | None = None
+    share: float | None = None
+    provenance: Provenance = "claimed"
+    reported_to_work: bool = True
+    """False when the source only suggests the strategy; such an outcome is never shown as worked."""
+    note: Text = Text()
+
+    @property
+    def gain_fraction(self) -> float | None:
+        """(before - after) / before for a cost metric; None where a side is missing or before is 0."""
+        if self.before is None or self.after is None or not self.before.value:
+            return None
+        return (self.before.value - self.after.to(self.before.unit)) / self.before.value
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One cause in one context, what was tried, and how it went."""
+
+    cause: CauseId
+    context: CaseContext
+    outcomes: tuple[Outcome, ...] = ()
+    finding: Text = Text()
+    symptoms: tuple[Text, ...] = ()
+    constraints: tuple[Text, ...] = ()
+    cautions: tuple[Text, ...] = ()
+
+
+class CaseQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A search: free text, a context, or both. Filters are exact; empty means no filter.
+
+    ``include_simulated`` shows simulated cases among the others (they are marked either way).
+    """
+
+    text: str = ""
+    context: CaseContext | None = None
+    kinds: tuple[RecordKind, ...] = ("recipe", "card", "template")
+    soc_families: tuple[SocFamily, ...] = ()
+    model_types: tuple[str, ...] = ()
+    causes: tuple[CauseId, ...] = ()
+    min_provenance: Provenance = "claimed"
+    lang: Lang | None = None
+    limit: int = 10
+    include_simulated: bool = False
+
+
+class Why(msgspec.Struct, frozen=True, kw_only=True):
+    """One reason of a hit: the feature, both values, and what it added to the score."""
+
+    feature: str
+    text: Text
+    contribution: float
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One record found. ``score`` ranks within this answer; ``similarity`` (raw cosine, -1..1, None for a
+    text-only answer) is comparable between answers and decides abstention."""
+
+    slug: str
+    version: int
+    origin: str
+    kind: RecordKind
+    title: Text
+    score: float
+    similarity: float | None
+    why: tuple[Why, ...]
+    provenance: Provenance
+    snippet: Text = Text()
+    status: str = "published"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """All hits of a query. ``abstained`` when nothing stored is similar enough; the hits are then leads only."""
+
+    hits: tuple[Hit, ...]
+    abstained: bool
+    notes: tuple[Text, ...] = ()

@@ -1,0 +1,126 @@
+"""Catalogue entries: the fixed vocabulary of causes, strategies, metrics and glossary rows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from kb.domain.soc import Soc, SocFamily
+from kb.domain.text import Text
+from kb.errors import NotFoundError
+
+CauseId = str
+StrategyId = str
+Effort = Literal["flag", "environment", "launch_script", "model_code", "kernel"]
+EFFORTS: Final[tuple[Effort, ...]] = ("flag", "environment", "launch_script", "model_code", "kernel")
+PrecisionRisk = Literal["none", "low", "medium", "high", "unknown"]
+Layer = Literal["input", "host", "storage", "operator", "graph", "layout", "precision", "memory", "compile", "communication",
+                "parallel", "cluster", "hardware", "serving", "pipeline", "method"]  # fmt: skip
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Why time is lost. ``strategies`` are the ids of the usual answers, most direct first."""
+
+    id: CauseId
+    layer: Layer
+    name: Text
+    definition: Text
+    evidence: Text
+    aliases: tuple[str, ...] = ()
+    strategies: tuple[StrategyId, ...] = ()
+    observable: bool = True
+    """Whether a profile can show it (else only a source or an experiment can)."""
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A command or setting for a real toolchain; ``verified`` is False until somebody ran it there."""
+
+    tool: str
+    text: str
+    documented_for: str = ""
+    verified: bool = False
+
+
+class Strategy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change that removes a cause.
+
+    Empty ``families`` / ``phases`` mean no restriction. ``simulatable`` is true exactly for the ids that
+    the simulator's ``TWINS`` holds (a test compares both sides).
+    """
+
+    id: StrategyId
+    name: Text
+    definition: Text
+    aliases: tuple[str, ...] = ()
+    addresses: tuple[CauseId, ...] = ()
+    families: tuple[SocFamily, ...] = ()
+    phases: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    prerequisites: tuple[str, ...] = ()
+    conflicts: tuple[StrategyId, ...] = ()
+    effort: Effort = "model_code"
+    precision_risk: PrecisionRisk = "unknown"
+    changes_model: bool = False
+    commands: tuple[Command, ...] = ()
+    verify: Text = Text()
+    roll_back: Text = Text()
+    simulatable: bool = False
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A measurable: its unit, which direction is better, and the range considered healthy."""
+
+    id: str
+    name: Text
+    unit: str
+    better: Literal["lower", "higher", "neither"]
+    healthy: tuple[float | None, float | None] | None = None
+    definition: Text = Text()
+
+
+class GlossaryRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Terms of both languages that mean one thing; if one side occurs in a query the other is added."""
+
+    id: str
+    zh: tuple[str, ...]
+    en: tuple[str, ...]
+
+
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything under ``recipes/catalogue``, by id. Loaded once, passed as an argument."""
+
+    causes: Mapping[CauseId, Cause]
+    strategies: Mapping[StrategyId, Strategy]
+    metrics: Mapping[str, Metric]
+    socs: Mapping[str, Soc]
+    glossary: tuple[GlossaryRow, ...]
+
+    def cause(self, name: str) -> Cause:
+        """A cause by id or alias. Raises NotFoundError naming the nearest ids."""
+        return _resolve(name, self.causes, "cause")
+
+    def strategy(self, name: str) -> Strategy:
+        """A strategy by id or alias. Raises NotFoundError naming the nearest ids."""
+        return _resolve(name, self.strategies, "strategy")
+
+    def soc(self, name: str) -> Soc:
+        """A chip by id, name or alias, ignoring case. Raises NotFoundError naming the nearest ids."""
+        return _resolve(name, self.socs, "SoC")
+
+
+_Entry = TypeVar("_Entry", Cause, Strategy, Soc)
+
+
+def _resolve(name: str, entries: Mapping[str, _Entry], kind: str) -> _Entry:
+    found = entries.get(name)
+    if found is not None:
+        return found
+    wanted = name.casefold()
+    for entry in entries.values():
+        if wanted == entry.id.casefold() or wanted in (alias.casefold() for alias in entry.aliases):
+            return entry
+    near = difflib.get_close_matches(name, entries, n=3, cutoff=0.4) or sorted(entries)[:5]
+    raise NotFoundError(f"no {kind} named {name!r}", allowed=f"for example {', '.join(near)}", do="pick one of the catalogue's ids")

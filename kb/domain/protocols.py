@@ -1,0 +1,236 @@
+"""The interfaces between the parts. Each has a contract test suite that every implementation passes.
+
+Arrays are numpy, named only for type checkers so that the text-only path never imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import msgspec
+
+from kb.domain.case import CaseQuery, RecordKind
+from kb.domain.event import Event
+from kb.domain.finding import Judgement
+from kb.domain.provenance import Provenance
+from kb.domain.record import Record
+from kb.domain.thresholds import Thresholds
+from kb.domain.version import Ref, StoreOrigin, Version, Visibility
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Vectors = npt.NDArray[np.float32]
+    Ids = npt.NDArray[np.int64]
+
+SessionT_co = TypeVar("SessionT_co", covariant=True)
+ViewT_contra = TypeVar("ViewT_contra", contravariant=True)
+DocumentT_contra = TypeVar("DocumentT_contra", contravariant=True)
+
+
+class Sniff(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backend recognised at a path: a format name, the profile roots found (one a rank), and remarks."""
+
+    format: str
+    roots: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+
+
+class Backend(Protocol[SessionT_co]):
+    """A source of sessions.
+
+    ``sniff`` looks at names and first bytes only and returns None for what it does not know.
+    ``load`` returns one session a rank, ordered by rank, each passing ``Session.self_check``; what was
+    not captured is in ``Session.meta.missing``, never silently absent. It raises UnusableCaptureError
+    when nothing usable is there and MalformedInputError naming file and row for a broken file. It
+    writes nothing under ``path``.
+    """
+
+    name: str
+
+    def sniff(self, path: Path) -> Sniff | None:
+        """What is at ``path``, or None."""
+
+    def load(self, path: Path) -> Sequence[SessionT_co]:
+        """The sessions at ``path``."""
+
+
+class Rule(Protocol[ViewT_contra]):
+    """A pure function of one view (a rank's or a cluster's) and the thresholds.
+
+    It returns at least one judgement for each cause it is responsible for, so that nothing is skipped
+    in silence. Findings carry evidence rows; gains never exceed exposed time.
+    """
+
+    def __call__(self, view: ViewT_contra, thresholds: Thresholds, /) -> tuple[Judgement, ...]: ...
+
+
+class Renderer(Protocol[DocumentT_contra]):
+    """Turns a document into one file. ``binary`` says whether ``render`` returns bytes or str."""
+
+    extension: str
+    binary: bool
+
+    def render(self, document: DocumentT_contra) -> str | bytes:
+        """The file's content."""
+
+
+class Embedder(Protocol):
+    """Text to unit vectors.
+
+    ``model_id`` changes whenever equal text could give another vector (weights, tokeniser, version);
+    vectors of different ids are never compared. Thread-safe after construction; no network.
+    """
+
+    name: str
+    dim: int
+    model_id: str
+
+    def encode_query(self, text: str) -> Vectors:
+        """One query: shape (dim,), float32, length 1 (all zeros for text without content)."""
+
+    def encode_documents(self, texts: Sequence[str]) -> Vectors:
+        """Documents: shape (len(texts), dim), float32, rows of length 1 (or 0)."""
+
+
+class Index(Protocol):
+    """Nearest neighbours by inner product over vectors with integer ids. Several vectors may share an id."""
+
+    kind: str
+    dim: int
+
+    def __len__(self) -> int: ...
+
+    def search(self, query: Vectors, k: int, *, allowed: Ids | None = None) -> tuple[Ids, Vectors]:
+        """The ``k`` best distinct ids for one query (shape (dim,)), best first, with their scores (an id's
+        score is the maximum over its vectors). ``allowed`` restricts to these ids before ranking, so that
+        filters never cost recall. Fewer than ``k`` rows when fewer exist. Ties are broken by smaller id."""
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """What search needs of a record, computed outside the write transaction.
+
+    ``tokens``: lexical token -> count. ``vectors``: float32 array (fields, dim) as little-endian bytes,
+    one row a field named in ``fields``. ``language_share``: share (0..1) of Chinese in the text.
+    """
+
+    tokens: Mapping[str, int]
+    vectors: bytes
+    fields: tuple[str, ...]
+    dim: int
+    model_id: str
+    language_share: float
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """One record that holds a query token: ``count`` times among ``length`` tokens."""
+
+    id: int
+    count: int
+    length: int
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of a listing: the newest visible version of a record."""
+
+    id: int
+    ref: Ref
+    kind: RecordKind
+    provenance: Provenance
+    language_share: float
+    status: str
+    created_ns: int
+
+
+class VectorBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Vectors added after a generation: ``ids`` as little-endian int64, ``vectors`` as (n, dim) float32."""
+
+    generation: int
+    model_id: str
+    dim: int
+    ids: bytes
+    vectors: bytes
+    fields: tuple[str, ...]
+
+
+class Store(Protocol):
+    """Versioned records and their events. The truth; every index is a cache of it.
+
+    Ownership: a store object belongs to one thread; any number of processes may open the same store.
+    Transactions: each writing method is one transaction, durable when it returns. Reading methods see one
+    snapshot each. Every write increments ``generation``.
+    """
+
+    def publish(self, record: Record, prepared: Prepared, *, origin: StoreOrigin, author: str, visibility: Visibility = "private",
+                expect_parent: str | None = None) -> Version:  # fmt: skip
+        """Append the next version of ``record.slug`` in ``origin``.
+
+        Content equal to the newest version returns that version unchanged. ``expect_parent`` (a content
+        hash) must be the newest version's, else ConflictError. Raises StoreError when nothing was written.
+        """
+
+    def get(self, ref: Ref) -> Version:
+        """The version named: exactly ``n`` when given (also a yanked one), else the newest not yanked.
+        Raises NotFoundError naming the nearest slugs."""
+
+    def history(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Version, ...]:
+        """All versions of a slug, oldest first. Raises NotFoundError when there is none."""
+
+    def summaries(self, *, kinds: tuple[RecordKind, ...] = (), min_provenance: Provenance = "claimed") -> tuple[Summary, ...]:
+        """The newest visible version of every record after the overlay (workspace over team over library)."""
+
+    def append(self, event: Event) -> Event:
+        """Add an event; returns it with its id."""
+
+    def events(self, subject: str | None = None) -> tuple[Event, ...]:
+        """Events oldest first, all or of one version's hash."""
+
+    def generation(self) -> int:
+        """Commit counter: grows with every write, never falls."""
+
+    def versions(self, ids: Sequence[int]) -> Mapping[int, Version]:
+        """Versions by row id, for showing hits."""
+
+    def candidates(self, query: CaseQuery) -> Sequence[Summary]:
+        """Visible records that pass the query's exact filters."""
+
+    def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
+        """Records holding each token (newest visible versions only)."""
+
+    def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
+        """Vectors of ``model_id`` committed after ``generation`` (0 for all), with the generation read."""
+
+    def state(self, key: str) -> str | None:
+        """A named value kept beside the records (for example the fingerprint of the synced library)."""
+
+    def set_state(self, key: str, value: str) -> None:
+        """Set a named value."""
+
+    def close(self) -> None:
+        """Release files and connections; further calls are errors."""
+
+
+class Progress(Protocol):
+    """Told how far long work is; the command line draws it on stderr, tests count it."""
+
+    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
+
+
+class Artefacts(Protocol):
+    """Content-addressed files beside the store (attached sessions)."""
+
+    def put(self, data: bytes) -> str:
+        """Keep ``data``; returns its sha256 in hex."""
+
+    def get(self, sha256: str) -> bytes:
+        """The bytes, checked against the name. Raises NotFoundError."""
+
+    def names(self) -> Iterator[str]:
+        """Hashes of everything kept."""
+
+
+RuleKind = Literal["rank", "cluster"]
+AnyRule = Rule[Any]

@@ -1,0 +1,31 @@
+"""A rule set for a family of models: ordered checks with thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kb.domain.catalogue import CauseId
+from kb.domain.text import Text
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Judge one cause; ``thresholds`` override the rule's named defaults; ``reason`` says why this value."""
+
+    cause: CauseId
+    thresholds: Mapping[str, float] = {}
+    reason: Text = Text()
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """``model_types`` empty = any model. ``schema`` is the version of this structure."""
+
+    slug: str
+    name: Text
+    description: Text
+    checks: tuple[Check, ...]
+    models: tuple[str, ...] = ()
+    model_types: tuple[str, ...] = ()
+    pitfalls: tuple[Text, ...] = ()
+    schema: int = 1

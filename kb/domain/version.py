@@ -1,0 +1,59 @@
+"""Immutable revisions and how a user names them."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+
+from kb.domain.record import Record
+from kb.errors import UsageError
+
+StoreOrigin = Literal["library", "workspace", "team"]
+# The overlay order: what the user published shadows what shipped.
+RESOLUTION: Final[tuple[StoreOrigin, ...]] = ("workspace", "team", "library")
+Visibility = Literal["private", "team", "public"]
+_REF = re.compile(r"(?:(library|workspace|team):)?([^@:]+)(?:@([1-9]\d{0,8}))?\Z")
+
+
+class Ref(msgspec.Struct, frozen=True):
+    """``[origin:]slug[@n]``. No ``n`` means the newest visible one; no origin follows ``RESOLUTION``."""
+
+    slug: str
+    n: int | None = None
+    origin: StoreOrigin | None = None
+
+    def __str__(self) -> str:
+        prefix = f"{self.origin}:" if self.origin else ""
+        suffix = f"@{self.n}" if self.n else ""
+        return f"{prefix}{self.slug}{suffix}"
+
+
+def parse_ref(text: str) -> Ref:
+    """Read a reference. Raises UsageError with the accepted form."""
+    match = _REF.match(text.strip())
+    if match is None:
+        raise UsageError(f"{text!r} does not name a record", allowed="SLUG, SLUG@N or ORIGIN:SLUG@N (origin: library, workspace, team)")
+    origin, slug, n = match.groups()
+    return Ref(slug=slug, n=int(n) if n else None, origin=origin)  # type: ignore[arg-type]  # the pattern admits only StoreOrigin
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    """One published revision. ``sha256`` (hex, over the canonical form) is its identity; ``n`` counts per
+    (origin, slug). ``created_ns`` is UTC. ``generation`` is the store's commit counter at publication."""
+
+    record: Record
+    origin: StoreOrigin
+    n: int
+    sha256: str
+    author: str
+    created_ns: int
+    visibility: Visibility = "private"
+    parent: str | None = None
+    generation: int = 0
+
+    @property
+    def ref(self) -> Ref:
+        """The exact reference of this revision."""
+        return Ref(slug=self.record.slug, n=self.n, origin=self.origin)

@@ -1,0 +1,1 @@
+"""Nearest neighbours: caches over the truth in the store."""

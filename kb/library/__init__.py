@@ -1,0 +1,1 @@
+"""Content files to records and the catalogue, and back."""

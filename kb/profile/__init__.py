@@ -1,0 +1,1 @@
+"""Profiles in and out: backends that read or make sessions."""

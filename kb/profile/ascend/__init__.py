@@ -1,0 +1,1 @@
+"""Reader of Ascend profiler output."""

@@ -1,0 +1,1 @@
+"""The simulated Ascend backend: physics, no stored answers."""

@@ -1,0 +1,1 @@
+"""Strategies ranked under constraints, honest about the gain."""

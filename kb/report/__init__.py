@@ -1,0 +1,1 @@
+"""The only place that makes Markdown, HTML, PDF or SVG."""

@@ -1,0 +1,1 @@
+"""Similar past cases, and why they are similar."""

@@ -1,0 +1,1 @@
+"""The session value, its table schema, its file and its redaction."""

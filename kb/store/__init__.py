@@ -1,0 +1,1 @@
+"""Rows to records: the truth of the casebook."""

@@ -1,0 +1,1 @@
+"""Text: tokens, language share, glossary expansion."""

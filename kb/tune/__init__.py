@@ -1,0 +1,1 @@
+"""Apply a strategy, check it, keep what helps."""
