@@ -65,7 +65,8 @@ class Rule(Protocol[ViewT_contra]):
     in silence. Findings carry evidence rows; gains never exceed exposed time.
     """
 
-    def __call__(self, view: ViewT_contra, thresholds: Thresholds, /) -> tuple[Judgement, ...]: ...
+    def __call__(self, view: ViewT_contra, thresholds: Thresholds, /) -> tuple[Judgement, ...]:
+        """The judgements of this rule."""
 
 
 class Renderer(Protocol[DocumentT_contra]):
@@ -216,7 +217,8 @@ class Store(Protocol):
 class Progress(Protocol):
     """Told how far long work is; the command line draws it on stderr, tests count it."""
 
-    def __call__(self, stage: str, done: int, total: int, /) -> None: ...
+    def __call__(self, stage: str, done: int, total: int, /) -> None:
+        """``done`` of ``total`` units of ``stage`` are finished."""
 
 
 class Artefacts(Protocol):
