@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from kb.domain.catalogue import CauseId, StrategyId
-from kb.domain.provenance import Provenance
+from kb.domain.provenance import Provenance, StoreOrigin
 from kb.domain.quantity import Quantity
 from kb.domain.soc import SocFamily
 from kb.domain.text import Lang, Text
@@ -99,7 +99,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
     slug: str
     version: int
-    origin: str
+    origin: StoreOrigin
     kind: RecordKind
     title: Text
     score: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kb.domain.case import RecordKind
-from kb.domain.provenance import Provenance
+from kb.domain.provenance import Provenance, StoreOrigin
 from kb.domain.text import Text
 
 
@@ -14,7 +14,7 @@ class GalleryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     slug: str
     n: int
-    origin: str
+    origin: StoreOrigin
     kind: RecordKind
     title: Text
     provenance: Provenance

@@ -14,10 +14,10 @@ import msgspec
 from kb.domain.case import CaseQuery, RecordKind
 from kb.domain.event import Event
 from kb.domain.finding import Judgement
-from kb.domain.provenance import Provenance
+from kb.domain.provenance import Provenance, StoreOrigin
 from kb.domain.record import Record
 from kb.domain.thresholds import Thresholds
-from kb.domain.version import Ref, StoreOrigin, Version, Visibility
+from kb.domain.version import Ref, Version, Visibility
 
 if TYPE_CHECKING:
     import numpy as np

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final, Literal
 
 Origin = Literal["measured", "simulated"]
+StoreOrigin = Literal["library", "workspace", "team"]
+"""Which collection a record version was published in."""
 Provenance = Literal["claimed", "simulated", "measured", "reproduced"]
 
 # Weakest first. A record's tier may never exceed the ceiling of the sessions that back it.

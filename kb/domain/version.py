@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 import msgspec
 
+from kb.domain.provenance import StoreOrigin
 from kb.domain.record import Record
 from kb.errors import UsageError
 
-StoreOrigin = Literal["library", "workspace", "team"]
 # The overlay order: what the user published shadows what shipped.
 RESOLUTION: Final[tuple[StoreOrigin, ...]] = ("workspace", "team", "library")
 Visibility = Literal["private", "team", "public"]

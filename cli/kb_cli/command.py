@@ -1,0 +1,98 @@
+"""What a command is: a typed set of options, a function, and words about both.
+
+One declaration serves the quick parser, Typer's help and completion, and the command reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
+
+from kb.errors import UsageError
+
+if TYPE_CHECKING:
+    from kb_cli.console import Console
+
+OptionsT = TypeVar("OptionsT", bound="Common")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A positional value. A tuple-typed field takes any number of them."""
+
+    help: str
+    metavar: str
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An option. ``name`` is the spelling; ``choices`` limits the values."""
+
+    name: str
+    help: str
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common:
+    """Options of every command."""
+
+    as_json: Annotated[bool, Flag("--json", "Machine-readable output on standard output.")] = False
+    lang: Annotated[str, Flag("--lang", "Language of the output; default from the locale.", choices=("zh", "en"))] = ""
+
+
+@dataclass(frozen=True)
+class Command(Generic[OptionsT]):
+    """``run`` gets the parsed options and the console and returns the exit status."""
+
+    help: str
+    options: type[OptionsT]
+    run: Callable[[OptionsT, Console], int]
+    examples: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A field of an options class, resolved: its declaration, scalar type, whether it repeats, and default."""
+
+    field: str
+    declared: Argument | Flag
+    scalar: type
+    repeats: bool
+    required: bool
+    default: Any
+
+
+def parameters(options: type[Common]) -> tuple[Parameter, ...]:
+    """The parameters of an options class, arguments first, in order of declaration."""
+    hints = get_type_hints(options, include_extras=True)
+    found = []
+    for field in fields(options):
+        kind, declared = get_args(hints[field.name])[:2]
+        repeats = get_origin(kind) is tuple
+        scalar = next(part for part in (get_args(kind) or (kind,)) if part not in (type(None), Ellipsis))
+        required = field.default is MISSING
+        found.append(Parameter(field.name, declared, scalar, repeats, required, None if required else field.default))
+    return tuple(sorted(found, key=lambda parameter: isinstance(parameter.declared, Flag)))
+
+
+def build(options: type[OptionsT], values: dict[str, Any]) -> OptionsT:
+    """An options value from raw parsed values. Raises UsageError for a value outside its choices."""
+    made: dict[str, Any] = {}
+    for parameter in parameters(options):
+        value = values.get(parameter.field)
+        if value is None or (parameter.repeats and not value and not parameter.required):
+            continue
+        declared = parameter.declared
+        if isinstance(declared, Flag) and declared.choices and value != parameter.default:
+            _check(declared, value if parameter.repeats else [value])
+        made[parameter.field] = tuple(value) if parameter.repeats else value
+    return options(**made)
+
+
+def _check(flag: Flag, values: list[str]) -> None:
+    wrong = [value for value in values if value not in flag.choices]
+    if wrong:
+        raise UsageError(f"{flag.name} does not know {', '.join(map(repr, wrong))}", allowed=", ".join(flag.choices))

@@ -1,0 +1,108 @@
+"""``kb publish``"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, get_args
+
+from kb.domain.record import Record
+from kb.domain.text import Text
+from kb.domain.version import Visibility
+from kb.errors import ExitCode, UsageError
+from kb.report.payload import version_payload
+from kb.session.session import Session
+from kb.store.artefacts import FolderArtefacts
+from kb.workflow.casebook import Casebook, open_casebook
+from kb.workflow.compare import pair
+from kb.workflow.diagnose import diagnose_paths, diagnose_sessions
+from kb.workflow.draft import Wording, draft_from_file, draft_from_sessions, is_record_file
+from kb.workflow.publish import Published, publish, with_sessions
+from kb.workflow.workspace import workspace
+from kb_cli.command import Argument, Command, Common, Flag
+from kb_cli.console import Console
+
+_VISIBILITIES: tuple[Visibility, ...] = get_args(Visibility)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Common):
+    """What to publish, under which name."""
+
+    source: Annotated[Path, Argument("A recipe file (.md, .json), or a profile to publish the diagnosis of.", "SOURCE")]
+    after: Annotated[Path | None, Flag("--after", "The profile after the change: its gain is recomputed and recorded.", "PATH")] = None
+    strategy: Annotated[str | None, Flag("--strategy", "The strategy tried between both profiles.", "STRATEGY")] = None
+    slug: Annotated[str | None, Flag("--slug", "Name of the record; default from model and cause.", "SLUG")] = None
+    title_zh: Annotated[str, Flag("--title-zh", "Chinese title.")] = ""
+    title_en: Annotated[str, Flag("--title-en", "English title.")] = ""
+    tag: Annotated[tuple[str, ...], Flag("--tag", "A tag; may be repeated.", "TAG")] = ()
+    author: Annotated[str | None, Flag("--author", "Author; default KB_AUTHOR, else anonymous.", "NAME")] = None
+    visibility: Annotated[str, Flag("--visibility", "Who may see it.", choices=_VISIBILITIES)] = "private"
+    expect_parent: Annotated[str | None, Flag("--expect-parent", "Publish only on top of this content hash.", "SHA256")] = None
+
+
+def run(options: Options, console: Console) -> int:
+    """Publish and say which version it became."""
+    if (options.after is None) != (options.strategy is None):
+        raise UsageError("--after and --strategy go together", do="give both, or neither")
+    with open_casebook(workspace(), console.progress(), writable=True) as casebook:
+        published = _publish(options, console, casebook)
+    version = published.version
+    if console.as_json:
+        console.json({**version_payload(version), "ref": str(version.ref), "created": published.created})
+    elif published.created:
+        console.say(f"已发布 {version.ref}（{version.sha256[:12]}）", f"published {version.ref} ({version.sha256[:12]})")
+    else:
+        console.say(f"内容没有变化，仍为 {version.ref}", f"content unchanged: still {version.ref}")
+    return ExitCode.DONE
+
+
+def _publish(options: Options, console: Console, casebook: Casebook) -> Published:
+    record = _from_file(options, console) if is_record_file(options.source) else _from_profile(options, casebook)
+    return publish(
+        casebook,
+        record,
+        author=options.author or os.environ.get("KB_AUTHOR") or "anonymous",
+        visibility=next(value for value in _VISIBILITIES if value == options.visibility),
+        expect_parent=options.expect_parent,
+    )
+
+
+def _from_file(options: Options, console: Console) -> Record:
+    if options.slug or options.after:
+        raise UsageError("--slug and --after belong to profiles", do="a recipe file names its own slug in its front matter")
+    record, remarks = draft_from_file(options.source)
+    for remark in remarks:
+        console.remark(remark.zh, remark.en)
+    return record
+
+
+def _from_profile(options: Options, casebook: Casebook) -> Record:
+    diagnosed = diagnose_paths((options.source,))
+    wording = Wording(slug=options.slug, title=_title(options), tags=options.tag)
+    sessions: tuple[Session, ...] = diagnosed.sessions
+    if options.after is None:
+        record = draft_from_sessions(diagnosed, wording)
+    else:
+        from kb.compare.comparison import compare
+
+        before, after = pair(diagnosed.sessions, diagnose_paths((options.after,)).sessions)
+        diagnosed = diagnose_sessions(diagnosed.sessions, casebook.catalogue)
+        record = draft_from_sessions(diagnosed, wording, comparison=compare(before, after), strategy=options.strategy)
+        sessions = (before, after)
+    return with_sessions(record, sessions, FolderArtefacts(casebook.workspace.artefacts))
+
+
+def _title(options: Options) -> Text | None:
+    if not (options.title_zh or options.title_en):
+        return None
+    return Text(zh=options.title_zh or options.title_en, en=options.title_en or options.title_zh)
+
+
+COMMAND = Command(
+    "Publish a recipe file, or the diagnosis of a profile, as a new version.",
+    Options,
+    run,
+    ("kb publish recipe.md", "kb publish before.prof --after after.prof --strategy use_fused_attention --slug my-model-attention"),
+)

@@ -1,0 +1,163 @@
+"""The whole diagnosis: accounts every session, runs the rules, and puts the findings in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from kb.diagnose.figures import milliseconds
+from kb.diagnose.operators import load_classes
+from kb.diagnose.ruleset import RULES, RuleEntry
+from kb.diagnose.runner import run
+from kb.diagnose.thresholds import load_thresholds
+from kb.diagnose.view import ClusterView, RankView, cluster_view, rank_view, stage_of
+from kb.domain.catalogue import Catalogue
+from kb.domain.diagnosis import ClusterDiagnosis, Diagnosis, SessionDiagnosis
+from kb.domain.finding import Finding, Healthy, Judgement, NotJudged
+from kb.domain.protocols import RuleKind
+from kb.domain.template import Template
+from kb.domain.text import Text
+from kb.domain.thresholds import Thresholds
+from kb.session.session import Session
+
+_NO_STEP: Final = Text("没有完整的一步可供核算", "no complete step to account for")
+_CAPTURE_STEP: Final = Text(
+    "重新采集，至少包含一个完整的步，保留 step_trace_time.csv 与 kernel_details.csv",
+    "capture at least one complete step and keep step_trace_time.csv and kernel_details.csv",
+)
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One rule to run with the thresholds that apply to it."""
+
+    entry: RuleEntry
+    thresholds: Thresholds
+
+
+def diagnose(sessions: Sequence[Session], catalogue: Catalogue, *, template: Template | None = None) -> Diagnosis:
+    """Diagnose the sessions of one input, one a rank.
+
+    ``template`` restricts the rules to its checks, in its order, with its thresholds; None runs every rule with the
+    defaults ("auto"). Every check ends as finding, healthy or not judged. Raises UsageError for a threshold in
+    ``template`` that no rule reads.
+    """
+    checks, unknown = _plan(template)
+    classes = load_classes()
+    views = [rank_view(session, classes) for session in sessions]
+    cluster = _cluster(cluster_view(views), checks, unknown, catalogue)
+    cluster_gain = sum(finding.gain_bound_ns for finding in cluster.findings)
+    return Diagnosis(
+        sessions=tuple(_session(view, checks, catalogue, cluster_gain) for view in views),
+        cluster=cluster,
+        template=template.slug if template else "auto",
+    )
+
+
+def composed(findings: Sequence[Finding], budget_ns: int) -> tuple[Finding, ...]:
+    """Findings by exposed time, with gain bounds lowered so that together they never exceed ``budget_ns``: the step,
+    less what findings across ranks promise already.
+
+    The largest bound is served first; a later one gets what is left, and a note.
+    """
+    left = budget_ns
+    bounded: list[Finding] = []
+    for finding in sorted(findings, key=lambda finding: -finding.gain_bound_ns):
+        bound = min(finding.gain_bound_ns, left)
+        left -= bound
+        bounded.append(finding if bound == finding.gain_bound_ns else _lowered(finding, bound))
+    return tuple(sorted(bounded, key=lambda finding: (-finding.exposed_ns, finding.cause)))
+
+
+def _lowered(finding: Finding, bound: int) -> Finding:
+    own = milliseconds(finding.gain_bound_ns)
+    note = Text(
+        f"单独看最多可省 {own}；与其他发现合计不超过一步，故下调",
+        f"alone it could save up to {own}; lowered because all findings together cannot save more than the step",
+    )
+    return msgspec.structs.replace(finding, gain_bound_ns=bound, notes=(*finding.notes, note))
+
+
+def _plan(template: Template | None) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The rules to run, and the template's causes that no rule judges."""
+    defaults = load_thresholds()
+    if template is None:
+        return tuple(Check(entry, defaults) for entry in RULES), ()
+    checks: list[Check] = []
+    unknown: list[str] = []
+    for wanted in template.checks:
+        entry = next((entry for entry in RULES if wanted.cause in entry.causes), None)
+        if entry is None:
+            unknown.append(wanted.cause)
+        else:
+            checks.append(Check(entry, defaults.overridden(wanted.thresholds)))
+    return tuple(checks), tuple(unknown)
+
+
+def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, cluster_gain: int) -> SessionDiagnosis:
+    own = [check for check in checks if check.entry.kind == "rank"]
+    refusal = _refusal(view)
+    if refusal is None:
+        judgements = _judgements(view, "rank", checks, catalogue)
+    else:
+        judgements = [NotJudged(cause=cause, reason=refusal, capture=_CAPTURE_STEP) for check in own for cause in check.entry.causes]
+    meta = view.session.meta
+    return SessionDiagnosis(
+        name=meta.name,
+        rank=meta.rank,
+        stage=stage_of(view.session),
+        origin=meta.origin,
+        steps=view.books.steps,
+        accounting=view.accounting,
+        findings=composed(_only(judgements, Finding), max(0, view.accounting.step_ns - cluster_gain)),
+        healthy=_only(judgements, Healthy),
+        not_judged=_only(judgements, NotJudged),
+    )
+
+
+def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str], catalogue: Catalogue) -> ClusterDiagnosis:
+    judgements = _judgements(view, "cluster", checks, catalogue)
+    skipped = [
+        NotJudged(cause=cause, reason=Text("这个版本没有判断该原因的规则", "this version has no rule that judges this cause"))
+        for cause in unknown
+    ]
+    longest = max((rank.accounting.step_ns for rank in view.ranks), default=0)
+    return ClusterDiagnosis(
+        findings=composed(_only(judgements, Finding), longest),
+        healthy=_only(judgements, Healthy),
+        not_judged=(*_only(judgements, NotJudged), *skipped),
+        captured_ranks=view.captured_ranks,
+        world_size=view.world_size,
+    )
+
+
+def _refusal(view: RankView) -> Text | None:
+    """Why no rule can speak about this rank, or None: without a step, or with books that contradict themselves."""
+    if view.books.step is None:
+        return _NO_STEP
+    if view.books.violations:
+        detail = view.books.violations[0].detail
+        return Text(f"账目不平，占比不可信：{detail}", f"the books do not balance, so no share can be trusted: {detail}")
+    return None
+
+
+def _judgements(view: RankView | ClusterView, kind: RuleKind, checks: Sequence[Check], catalogue: Catalogue) -> list[Judgement]:
+    made: list[Judgement] = []
+    for check in checks:
+        if check.entry.kind == kind:
+            made += run(check.entry, view, check.thresholds, catalogue.causes)
+    return [_with_strategies(judgement, catalogue) for judgement in made]
+
+
+def _with_strategies(judgement: Judgement, catalogue: Catalogue) -> Judgement:
+    if not isinstance(judgement, Finding):
+        return judgement
+    return msgspec.structs.replace(judgement, strategies=catalogue.causes[judgement.cause].strategies)
+
+
+_Kind = TypeVar("_Kind", Finding, Healthy, NotJudged)
+
+
+def _only(judgements: Sequence[Judgement], kind: type[_Kind]) -> tuple[_Kind, ...]:
+    return tuple(judgement for judgement in judgements if isinstance(judgement, kind))

@@ -1,0 +1,124 @@
+"""What rules look at: one rank's representative step, and the ranks of one job side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kb.diagnose.accounting import Books, account, is_communication
+from kb.diagnose.operators import OperatorClasses, matching
+from kb.domain.accounting import Accounting
+from kb.domain.finding import Evidence
+from kb.session.meta import Group
+from kb.session.session import Array, Session, Table
+
+
+@dataclass(frozen=True, slots=True)
+class RankView:
+    """One rank. ``kernels`` and ``comm_ops`` hold the representative step's rows (sorted by start), None when
+    the table was not captured or no row belongs to the step."""
+
+    session: Session
+    books: Books
+    classes: OperatorClasses
+    kernels: Table | None
+    comm_ops: Table | None
+
+    @property
+    def accounting(self) -> Accounting:
+        """The books of the representative step."""
+        return self.books.accounting
+
+    @property
+    def rank(self) -> int | None:
+        """Global rank, None where unknown."""
+        return self.session.meta.rank
+
+    def role(self, table: Table, role: str) -> Array:
+        """Boolean mask of kernel rows whose operator type plays ``role`` (a key of the data file's ``types``)."""
+        return matching(self.session, table["op_type"], self.classes.types[role])
+
+    def communication(self, table: Table) -> Array:
+        """Boolean mask of kernel rows that are communication."""
+        return is_communication(self.session, table, self.classes)
+
+    def typed(self) -> bool:
+        """Whether the capture names operator types (Level0 does not)."""
+        return self.kernels is not None and bool((self.kernels["op_type"] >= 0).any())
+
+    def totals_by_type(self) -> Mapping[str, tuple[int, int]]:
+        """Compute kernels of the step by operator type: (summed duration in ns, count)."""
+        if self.kernels is None:
+            return {}
+        own = self.kernels.where(~self.communication(self.kernels) & (self.kernels["op_type"] >= 0))
+        codes, inverse, counts = np.unique(own["op_type"], return_inverse=True, return_counts=True)
+        sums = np.zeros(len(codes), np.int64)
+        np.add.at(sums, inverse, own["duration_ns"])
+        return {self.session.strings[code]: (int(sums[i]), int(counts[i])) for i, code in enumerate(codes.tolist())}
+
+    def evidence(self, name: str, row: int, metric: str, value: float | int | str, unit: str) -> Evidence:
+        """Cite position ``row`` of the session's table ``name``: the source's file and line, or, for a table that
+        never was a file, the session's own table and position."""
+        table = self.session.tables[name]
+        file = self.session.text(int(table["file"][row])) if "file" in table else None
+        if file is None:
+            return Evidence(file=f"{self.session.meta.name}.prof", row=f"{name}/{row}", metric=metric, value=value, unit=unit)
+        return Evidence(file=file, row=int(table["row"][row]) if "row" in table else f"{name}/{row}", metric=metric, value=value, unit=unit)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """All captured ranks of one job. ``stages`` maps pipeline stage to its ranks' views, in stage order; a rank of
+    unknown stage is in none. ``world_size`` and ``pipeline`` (number of stages) are None where no rank states them."""
+
+    ranks: tuple[RankView, ...]
+    stages: Mapping[int, tuple[RankView, ...]]
+    groups: tuple[Group, ...]
+    world_size: int | None
+    pipeline: int | None
+
+    @property
+    def captured_ranks(self) -> tuple[int, ...]:
+        """Known global ranks, ascending."""
+        return tuple(sorted({view.rank for view in self.ranks if view.rank is not None}))
+
+
+def rank_view(session: Session, classes: OperatorClasses) -> RankView:
+    """Account a session and select its representative step's rows."""
+    books = account(session, classes)
+    kernels = _selected(session, "kernels", books.kernel_rows)
+    return RankView(session, books, classes, kernels, _selected(session, "comm_ops", books.comm_rows))
+
+
+def cluster_view(ranks: Sequence[RankView]) -> ClusterView:
+    """Arrange rank views by pipeline stage."""
+    staged: dict[int, list[RankView]] = {}
+    for view in ranks:
+        stage = stage_of(view.session)
+        if stage is not None:
+            staged.setdefault(stage, []).append(view)
+    metas = [view.session.meta for view in ranks]
+    groups = {group.name: group for meta in metas for group in meta.parallel.groups}
+    return ClusterView(
+        ranks=tuple(ranks),
+        stages={stage: tuple(staged[stage]) for stage in sorted(staged)},
+        groups=tuple(groups.values()),
+        world_size=max((meta.world_size for meta in metas if meta.world_size is not None), default=None),
+        pipeline=max((meta.parallel.pipeline for meta in metas if meta.parallel.pipeline is not None), default=None),
+    )
+
+
+def stage_of(session: Session) -> int | None:
+    """The pipeline stage: as stated, else the rank's place in its pipeline group, else None."""
+    meta = session.meta
+    if meta.stage is not None:
+        return meta.stage
+    places = [group.ranks.index(meta.rank) for group in meta.parallel.groups if group.dimension == "pp" and meta.rank in group.ranks]
+    return places[0] if places else None
+
+
+def _selected(session: Session, name: str, rows: Array) -> Table | None:
+    table = session.table(name)
+    return table.where(rows) if table is not None and len(rows) else None

@@ -1,0 +1,46 @@
+"""The plain scan: every product, no index. The oracle of the other kinds and the quickest start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kb.index.matrix import Matrix, grouped
+from kb.index.ranking import ranked, unasked
+
+if TYPE_CHECKING:
+    from kb.domain.protocols import Ids, Vectors
+
+GATHER_BELOW: Final = 0.15
+"""Share of rows below which copying the allowed ones beats multiplying all (512 numbers a row: 3 against 16 ms for
+5 % of 100,000, 25 against 16 ms for 30 %)."""
+
+
+class ExactIndex:
+    """``kb.domain.protocols.Index`` over ``ids`` (n,) and ``vectors`` (n, dim), rows of length 1 or 0.
+
+    Memory-mapped arrays are used in place: nothing is copied or changed.
+    """
+
+    kind = "exact"
+
+    def __init__(self, ids: Ids, vectors: Vectors) -> None:
+        self._matrix: Matrix = grouped(ids, vectors)
+        self.dim = self._matrix.dim
+
+    def __len__(self) -> int:
+        return len(self._matrix.codes)
+
+    def search(self, query: Vectors, k: int, *, allowed: Ids | None = None) -> tuple[Ids, Vectors]:
+        """The ``k`` best distinct ids and their scores; see the protocol. Raises UsageError for a query of another shape."""
+        matrix = self._matrix
+        query = matrix.checked(query, k)
+        rows = matrix.rows_of(allowed)
+        if k == 0 or not query.any():
+            return unasked(matrix, rows, k)
+        if rows is None:
+            scores = matrix.vectors @ query
+        elif len(rows) < GATHER_BELOW * len(self):
+            scores = matrix.vectors[rows] @ query
+        else:
+            scores = (matrix.vectors @ query)[rows]
+        return ranked(matrix, rows, scores, query, k)

@@ -1,0 +1,1 @@
+"""Builders of the model graphs, one model family a module."""

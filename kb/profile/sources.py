@@ -1,0 +1,56 @@
+"""Where profiles come from: the table of backends, and the one way in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from kb.domain.protocols import Backend, Sniff
+from kb.errors import UnusableCaptureError
+from kb.profile.ascend.backend import ALLOWED, ASCEND_TEXT
+from kb.profile.ascend.recipes import capture_commands
+from kb.profile.prof_file import PROF_FILE
+from kb.session.session import Session
+
+BACKENDS: Final[tuple[Backend[Session], ...]] = (ASCEND_TEXT, PROF_FILE)
+"""Asked in this order; the first that recognises a path reads it."""
+_SHOWN: Final = 6
+
+
+def sniff(path: Path) -> Sniff | None:
+    """What the first backend that knows ``path`` sees there; None when none does. Reads names only.
+
+    Raises UnusableCaptureError when the system refuses to look.
+    """
+    with _reachable(path):
+        return next((seen for backend in BACKENDS if (seen := backend.sniff(path)) is not None), None)
+
+
+def load(path: Path) -> tuple[Session, ...]:
+    """One session a rank, ordered by rank. Raises UnusableCaptureError (exit code 3) saying what was found, what is
+    allowed and how to capture it; MalformedInputError names file and row."""
+    with _reachable(path):
+        for backend in BACKENDS:
+            if backend.sniff(path) is not None:
+                return tuple(backend.load(path))
+        raise UnusableCaptureError(f"{path}: {_seen(path)}", allowed=f"{ALLOWED}; or a .prof file", do=capture_commands())
+
+
+@contextmanager
+def _reachable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnusableCaptureError(f"{path}: cannot be read: {error.strerror}", do="check the path and its permissions") from error
+
+
+def _seen(path: Path) -> str:
+    if path.is_dir():
+        names = sorted(child.name + ("/" if child.is_dir() else "") for child in path.iterdir())
+        if not names:
+            return "no profile: the folder is empty"
+        more = f", .. ({len(names)} entries)" if len(names) > _SHOWN else ""
+        return f"no profile, found {', '.join(names[:_SHOWN])}{more}"
+    return "a file, but no profile of a kind this version reads" if path.exists() else "no such file or folder"

@@ -1,0 +1,118 @@
+"""From findings and past cases to ranked strategies. Pure: it never sees a simulator or a store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kb.domain.catalogue import Catalogue
+from kb.domain.diagnosis import Diagnosis
+from kb.domain.finding import Finding
+from kb.domain.provenance import rank_of
+from kb.domain.recommendation import Constraints, Excluded, RankedStrategy, Recommendation
+from kb.domain.soc import SocFamily
+from kb.domain.text import Text
+from kb.recommend.expectation import expectation
+from kb.recommend.filters import exclusion
+from kb.recommend.support import PastCase, supports
+from kb.recommend.weights import Weights
+
+
+def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights, *,
+              family: SocFamily, phase: str | None) -> Recommendation:  # fmt: skip
+    """Strategies for every finding, best first.
+
+    ``past`` is what search found for this diagnosis, ``family`` the session's SoC family and ``phase`` its phase.
+    ``feasible`` is False when the latency limit stays out of reach even if every gain came true, or when every
+    strategy was excluded.
+    """
+    ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase)
+    best = _best_per_strategy(ranked)
+    ordered = _tiers_first(
+        sorted(best, key=lambda item: (-item.gain_fraction * weights.tier_weight[item.provenance], item.id)), weights.equal_fit
+    )
+    closest = _shortfall(diagnosis, ordered, constraints)
+    notes = (_nothing(),) if not diagnosis.all_findings() else ()
+    blocked = bool(excluded) and not ordered
+    return Recommendation(
+        strategies=tuple(ordered),
+        excluded=tuple({item.id: item for item in excluded}.values()),
+        feasible=closest is None and not blocked,
+        closest=closest or (Text(zh="约束排除了所有策略", en="the constraints exclude every strategy") if blocked else Text()),
+        notes=notes,
+    )
+
+
+def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights,
+                family: SocFamily, phase: str | None) -> tuple[list[RankedStrategy], list[Excluded]]:  # fmt: skip
+    ranked: list[RankedStrategy] = []
+    excluded: list[Excluded] = []
+    for finding in diagnosis.all_findings():
+        for identifier in _answers(finding, past):
+            strategy = catalogue.strategy(identifier)
+            removed = exclusion(strategy, constraints, family, phase)
+            if removed is not None:
+                excluded.append(removed)
+                continue
+            support = supports(finding, strategy.id, past, family, weights)
+            ranked.append(expectation(finding, strategy, support, _step_ns(finding), weights))
+    return ranked, excluded
+
+
+def _answers(finding: Finding, past: tuple[PastCase, ...]) -> tuple[str, ...]:
+    """The catalogue's strategies of the cause and those that past cases tried against it."""
+    tried = [outcome.strategy for item in past for case in item.record.cases if case.cause == finding.cause for outcome in case.outcomes]
+    return tuple(dict.fromkeys([*finding.strategies, *tried]))
+
+
+def _step_ns(finding: Finding) -> int:
+    return round(finding.exposed_ns / finding.share) if finding.share else 0
+
+
+def _best_per_strategy(ranked: Sequence[RankedStrategy]) -> list[RankedStrategy]:
+    """One row a strategy: ranks see the same change once, so its gains are not added up."""
+    best: dict[str, RankedStrategy] = {}
+    for item in ranked:
+        if item.id not in best or item.gain_fraction > best[item.id].gain_fraction:
+            best[item.id] = item
+    return list(best.values())
+
+
+def _tiers_first(ordered: list[RankedStrategy], equal_fit: float) -> list[RankedStrategy]:
+    """Among equally fitting supports a weaker tier never stands above a stronger one."""
+    placed: list[RankedStrategy] = []
+    for item in ordered:
+        at = len(placed)
+        while at and _outranks(item, placed[at - 1], equal_fit):
+            at -= 1
+        placed.insert(at, item)
+    return placed
+
+
+def _outranks(item: RankedStrategy, above: RankedStrategy, equal_fit: float) -> bool:
+    if not item.cases or not above.cases:
+        return bool(item.cases) and not above.cases
+    return abs(_fit(item) - _fit(above)) <= equal_fit and rank_of(item.provenance) > rank_of(above.provenance)
+
+
+def _fit(item: RankedStrategy) -> float:
+    return max(case.similarity for case in item.cases)
+
+
+def _shortfall(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints) -> Text | None:
+    """What is missing when the latency limit cannot be met by multiplying every expected gain; None when it can."""
+    limit = constraints.max_latency_ns
+    step = max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
+    if limit is None or step <= limit:
+        return None
+    remaining = float(step)
+    for item in ordered:
+        remaining *= 1.0 - item.interval[1]
+    if remaining <= limit:
+        return None
+    figures = f"{remaining / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
+    return Text(zh=f"即使所有策略都达到上限，单步仍约 {figures[0]}，高于限制 {figures[1]}",
+                en=f"even with every strategy at its bound a step takes about {figures[0]}, above the limit of {figures[1]}")  # fmt: skip
+
+
+def _nothing() -> Text:
+    return Text(zh="没有值得处理的问题", en="nothing worth fixing was found")

@@ -1,0 +1,81 @@
+"""Which past outcomes speak for a strategy against a finding, and how strongly."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kb.domain.case import Case, Hit, Outcome
+from kb.domain.catalogue import StrategyId
+from kb.domain.finding import Finding
+from kb.domain.provenance import Provenance
+from kb.domain.recommendation import CaseSupport
+from kb.domain.record import Record
+from kb.domain.soc import SocFamily
+from kb.recommend.weights import Weights
+
+
+class PastCase(msgspec.Struct, frozen=True, kw_only=True):
+    """A record that search found, with its place in the answer."""
+
+    hit: Hit
+    record: Record
+
+
+class Support(msgspec.Struct, frozen=True, kw_only=True):
+    """One usable outcome. ``step_gain`` is its gain rescaled to this finding's step (signed fraction);
+    ``weight`` (0..1) is similarity x tier x SoC certainty."""
+
+    case: CaseSupport
+    step_gain: float | None
+    weight: float
+    worked: bool
+
+
+def supports(
+    finding: Finding, strategy: StrategyId, past: tuple[PastCase, ...], family: SocFamily, weights: Weights
+) -> tuple[Support, ...]:
+    """Outcomes of ``strategy`` against the finding's cause, closest first. Cases of another known SoC family are left out."""
+    found = []
+    for item in past:
+        for case in item.record.cases:
+            if case.cause != finding.cause or not _same_family(case, family):
+                continue
+            found += [_support(finding, case, outcome, item, family, weights) for outcome in case.outcomes if outcome.strategy == strategy]
+    return tuple(sorted(found, key=lambda support: -support.weight))
+
+
+def _same_family(case: Case, family: SocFamily) -> bool:
+    return "unknown" in (case.context.soc_family, family) or case.context.soc_family == family
+
+
+def _support(finding: Finding, case: Case, outcome: Outcome, item: PastCase, family: SocFamily, weights: Weights) -> Support:
+    similarity = max(0.0, item.hit.similarity or 0.0)
+    certainty = weights.family_unknown_discount if "unknown" in (case.context.soc_family, family) else 1.0
+    tier = weakest_tier(outcome, item.record)
+    gain = outcome.gain_fraction
+    return Support(
+        case=CaseSupport(ref=f"{item.hit.slug}@{item.hit.version}", similarity=similarity, gain_fraction=gain, provenance=tier),
+        step_gain=_rescaled(gain, outcome, finding),
+        weight=similarity * certainty * weights.tier_weight[tier],
+        worked=outcome.reported_to_work and outcome.result == "improved",
+    )
+
+
+def weakest_tier(outcome: Outcome, record: Record) -> Provenance:
+    """An outcome is never stronger than the record that carries it."""
+    order: tuple[Provenance, ...] = ("claimed", "simulated", "measured", "reproduced")
+    return min(outcome.provenance, record.provenance, key=order.index)
+
+
+def _rescaled(gain: float | None, outcome: Outcome, finding: Finding) -> float | None:
+    """Amdahl: a gain of a part counts with this step's share of the part; a gain of a whole step is capped by the bound."""
+    if gain is None:
+        return None
+    bound = bound_fraction(finding)
+    scaled = gain * finding.share if outcome.share is not None else gain
+    return min(scaled, bound)
+
+
+def bound_fraction(finding: Finding) -> float:
+    """The finding's gain bound as a fraction of its step."""
+    return finding.share * finding.gain_bound_ns / finding.exposed_ns if finding.exposed_ns else 0.0

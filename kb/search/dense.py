@@ -1,0 +1,115 @@
+"""Cosines of the query with every candidate, from the vectors the store holds.
+
+One plain product over all rows: balancing between languages needs every score, not the best few, and up to some
+hundred thousand rows no index is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from kb.domain.protocols import Embedder, Store
+from kb.domain.text import LANGS, Lang
+from kb.index.cache import current as cached_vectors
+from kb.search.fusion import Moments, Scores, moments, settled
+from kb.search.weights import Weights
+
+if TYPE_CHECKING:
+    from kb.domain.protocols import Ids, Vectors
+
+GATHER_BELOW: Final = 0.15
+"""Share of records below which copying the rows of the candidates beats multiplying all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorView:
+    """Everything the store holds of one model, grouped by record.
+
+    ``ids`` (n,) distinct, ascending; record ``ids[i]`` owns the rows ``starts[i]`` .. ``starts[i] + counts[i]`` of ``vectors``
+    (rows, dim), in the order of its fields. Valid for the store's ``generation``.
+    """
+
+    generation: int
+    model_id: str
+    ids: Ids
+    starts: Ids
+    counts: Ids
+    vectors: Vectors
+
+    def rows_of(self, record: int) -> Vectors:
+        """The record's vectors, shape (fields, dim); no rows for a record without any."""
+        at = int(np.searchsorted(self.ids, record))
+        if at == len(self.ids) or self.ids[at] != record:
+            return self.vectors[:0]
+        return self.vectors[self.starts[at] : self.starts[at] + self.counts[at]]
+
+
+def load_vectors(store: Store, embedder: Embedder, cache: Path | None = None) -> VectorView:
+    """Read the vectors of the embedder's model; ``cache`` is the folder of ``kb.index.cache``, where one is kept.
+
+    Vectors of another dimension than the embedder's are left out: their records count as not embedded.
+    """
+    generation = store.generation()
+    if cache is not None:
+        ids, vectors = cached_vectors(store, cache, embedder.model_id)
+    else:
+        block = store.vectors_since(0, embedder.model_id)
+        ids = np.frombuffer(block.ids, dtype="<i8").astype(np.int64, copy=False)
+        vectors = np.frombuffer(block.vectors, dtype="<f4").astype(np.float32, copy=False).reshape(len(ids), block.dim)
+    if vectors.shape[1] != embedder.dim:
+        ids, vectors = ids[:0], np.zeros((0, embedder.dim), dtype=np.float32)
+    if np.any(np.diff(ids) < 0):
+        order = np.argsort(ids, kind="stable")
+        ids, vectors = ids[order], vectors[order]
+    distinct, starts, counts = np.unique(ids, return_index=True, return_counts=True)
+    return VectorView(generation, embedder.model_id, distinct, starts, counts, vectors)
+
+
+def current(view: VectorView | None, store: Store, embedder: Embedder) -> VectorView:
+    """``view`` when it still shows what the store holds of this model, else a new one."""
+    if view is not None and view.model_id == embedder.model_id and view.generation == store.generation():
+        return view
+    return load_vectors(store, embedder)
+
+
+def score_dense(query: Vectors, view: VectorView, languages: Mapping[int, Lang], embedder: str, weights: Weights) -> Scores | None:
+    """Cosine of each candidate (the keys of ``languages``), the best over its vectors; None when no candidate has one."""
+    allowed = np.isin(view.ids, np.fromiter(languages, dtype=np.int64, count=len(languages)))
+    if not allowed.any() or not query.any():
+        return None
+    ids, values = view.ids[allowed], _best_products(query, view, allowed)
+    ranking = np.lexsort((ids, -values))
+    raw = dict(zip(ids[ranking].tolist(), values[ranking].tolist(), strict=True))
+    order: dict[Lang, list[int]] = {lang: [] for lang in LANGS}
+    for record in raw:
+        order[languages[record]].append(record)
+    return Scores(raw, order, _moments(raw, order, embedder, weights), None, weights.dense, weights.widest)
+
+
+def _best_products(query: Vectors, view: VectorView, allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Vectors:
+    if allowed.mean() >= GATHER_BELOW:
+        return np.maximum.reduceat(view.vectors @ query, view.starts)[allowed]
+    counts = view.counts[allowed]
+    starts = np.concatenate(([0], np.cumsum(counts[:-1])))
+    return np.maximum.reduceat(view.vectors[np.repeat(allowed, view.counts)] @ query, starts)
+
+
+def _moments(raw: Mapping[int, float], order: Mapping[Lang, list[int]], embedder: str, weights: Weights) -> dict[Lang, Moments]:
+    groups: dict[Lang, Moments] = {}
+    for lang, members in order.items():
+        values = np.fromiter((raw[record] for record in members), dtype=np.float64, count=len(members))
+        groups[lang] = moments(len(values), float(values.sum()), float(values @ values), float(values.max(initial=-1.0)))
+    calibration = weights.calibration(embedder)
+    fixed = Moments(calibration.center, calibration.scale, 1, calibration.center)
+    return settled(groups, fixed, weights.minimum_group)
+
+
+def nearest_field(record: int, query: Vectors, view: VectorView, fields: tuple[str, ...]) -> str:
+    """Which of ``fields`` (names in the order of the record's vectors) is nearest; empty when they do not match the vectors."""
+    rows = view.rows_of(record)
+    return fields[int((rows @ query).argmax())] if len(rows) == len(fields) else ""

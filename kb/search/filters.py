@@ -1,0 +1,113 @@
+"""Which records may be found, and what to say when a filter leaves none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from kb.domain.case import CaseQuery
+from kb.domain.catalogue import Catalogue
+from kb.domain.protocols import Store, Summary
+from kb.domain.soc import SocFamily
+from kb.domain.text import Lang, Text
+from kb.errors import NotFoundError
+
+CHINESE_ABOVE: Final = 0.25
+ENGLISH_BELOW: Final = 0.6
+"""Share of Chinese text from which a record counts as written in Chinese, and up to which in English: a text in both
+languages has about .5, and a Chinese one full of operator names stays above .6."""
+_NAMES: Final = ("kinds", "soc_families", "model_types", "causes", "min_provenance", "lang")
+_OFF: Final = CaseQuery(kinds=())
+_FLAGS: Final[Mapping[str, str]] = {"kinds": "--kind", "soc_families": "--soc", "model_types": "--model-type", "causes": "--cause",
+                                    "min_provenance": "--provenance", "lang": "--lang"}  # fmt: skip
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True):
+    """Records that may be found, and remarks for the reader."""
+
+    rows: tuple[Summary, ...]
+    notes: tuple[Text, ...]
+
+
+def find_candidates(query: CaseQuery, store: Store, catalogue: Catalogue) -> Candidates:
+    """Apply the exact filters, the chip family of the session and the simulated flag.
+
+    The chip families of ``families_of`` are a hard key: records of other known families are left out, those of an
+    unknown one stay. A language filter keeps the records with prose in that language.
+    """
+    asked, notes = named_by_id(query, catalogue)
+    rows = _passing(store, msgspec.structs.replace(asked, soc_families=families_of(asked)))
+    kept = tuple(row for row in rows if query.include_simulated or row.provenance != "simulated")
+    hidden = len(rows) - len(kept)
+    if hidden:
+        notes += (Text(zh=f"隐藏了 {hidden} 条只有仿真结果的记录；需要时请求包含仿真记录。",
+                       en=f"{hidden} records with simulated results only are hidden; ask for simulated ones to see them."),)  # fmt: skip
+    if not rows:
+        notes += tuple(_emptied(asked, store))
+    return Candidates(rows=kept, notes=notes)
+
+
+def families_of(query: CaseQuery) -> tuple[SocFamily, ...]:
+    """The chip families an answer must apply to: the user's filter, else that of the session; empty = any."""
+    family = query.context.soc_family if query.context is not None else "unknown"
+    return query.soc_families or ((family,) if family != "unknown" else ())
+
+
+def _passing(store: Store, query: CaseQuery) -> tuple[Summary, ...]:
+    """The store's candidates, filtered by language as well: the store leaves that to its callers."""
+    rows = store.candidates(query)
+    return tuple(row for row in rows if query.lang is None or _written_in(query.lang, row.language_share))
+
+
+def _written_in(lang: Lang, share: float) -> bool:
+    return share > CHINESE_ABOVE if lang == "zh" else share < ENGLISH_BELOW
+
+
+def named_by_id(query: CaseQuery, catalogue: Catalogue) -> tuple[CaseQuery, tuple[Text, ...]]:
+    """Cause filters by alias become ids; one the catalogue does not know stays as it is, with a note naming near ones."""
+    ids: list[str] = []
+    notes: tuple[Text, ...] = ()
+    for name in query.causes:
+        try:
+            ids.append(catalogue.cause(name).id)
+        except NotFoundError as error:
+            ids.append(name)
+            notes += (
+                Text(
+                    zh=f"目录中没有名为 {name!r} 的原因；{error.allowed}", en=f"no cause named {name!r} in the catalogue; {error.allowed}"
+                ),
+            )
+    return msgspec.structs.replace(query, causes=tuple(ids)), notes
+
+
+def _emptied(query: CaseQuery, store: Store) -> Iterator[Text]:
+    total = len(_passing(store, _OFF))
+    if not total:
+        yield Text(zh="库中还没有记录：运行 kb doctor 检查同步。", en="the store holds no records yet: run kb doctor to check the sync.")
+        return
+    active = {name: getattr(query, name) for name in _NAMES if getattr(query, name) != getattr(_OFF, name)}
+    guilty = [name for name, value in active.items() if not _passing(store, _only(name, value))]
+    for name in guilty:
+        said = f"{_FLAGS[name]} {_shown(active[name])}"
+        yield Text(zh=f"过滤条件 {said} 单独就排除了全部 {total} 条记录。", en=f"the filter {said} alone leaves none of {total} records.")
+    if guilty:
+        return
+    joined = " ".join(f"{_FLAGS[name]} {_shown(value)}" for name, value in active.items())
+    yield Text(
+        zh=f"过滤条件合在一起（{joined}）排除了全部 {total} 条记录。", en=f"the filters together ({joined}) leave none of {total} records."
+    )
+    if query.context is not None and not query.soc_families and query.context.soc_family != "unknown":
+        family = query.context.soc_family
+        yield Text(
+            zh=f"其中芯片系列 {family} 来自所给的 profile。", en=f"the chip family {family} among them comes from the profile given."
+        )
+
+
+def _only(name: str, value: Any) -> CaseQuery:
+    return msgspec.structs.replace(_OFF, **{name: value})
+
+
+def _shown(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)

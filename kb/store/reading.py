@@ -1,0 +1,165 @@
+"""The reading half of the SQLite store: nothing but sqlite3 and msgspec, each call one snapshot."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import starmap
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kb.domain.case import CaseQuery, RecordKind
+from kb.domain.event import Event
+from kb.domain.protocols import Posting, Summary, VectorBlock
+from kb.domain.provenance import Provenance, StoreOrigin, rank_of
+from kb.domain.version import RESOLUTION, Ref, Version
+from kb.store import statements
+from kb.store.facets import ANY_MODEL_TYPE
+from kb.store.faults import store_error
+from kb.store.rows import event_of, not_found, summaries_of, version_of
+from kb.store.status import DECIDING
+
+
+class SqliteReader:
+    """Reads of ``kb.domain.protocols.Store`` over one connection; see there for the contract of each method.
+
+    Every method raises StoreError for what SQLite refuses, a closed store and a foreign thread included.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+
+    def get(self, ref: Ref) -> Version:
+        """The version named, by the overlay where no origin is given. Raises NotFoundError."""
+        with self._snapshot(f"reading {ref}") as connection:
+            row_id = _find(connection, ref)
+            if row_id is not None:
+                return _versions(connection, [row_id])[row_id]
+            known = tuple(_history(connection, ref.slug, None))
+            slugs = [slug for (slug,) in connection.execute(statements.SLUGS)]
+        raise not_found(ref, known, slugs)
+
+    def history(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Version, ...]:
+        """All versions of a slug, oldest first. Raises NotFoundError when there is none."""
+        with self._snapshot(f"reading the history of {slug}") as connection:
+            found = tuple(_history(connection, slug, origin))
+            if found:
+                return found
+            known = tuple(_history(connection, slug, None))
+            slugs = [name for (name,) in connection.execute(statements.SLUGS)]
+        raise not_found(Ref(slug, None, origin), known, slugs)
+
+    def versions(self, ids: Sequence[int]) -> Mapping[int, Version]:
+        """Versions by row id; an id the store never gave is left out."""
+        with self._snapshot("reading versions") as connection:
+            return _versions(connection, ids)
+
+    def summaries(self, *, kinds: tuple[RecordKind, ...] = (), min_provenance: Provenance = "claimed") -> tuple[Summary, ...]:
+        """The newest visible version of every record after the overlay, in order of row id."""
+        return self._select(kinds=_listed(kinds), tier=rank_of(min_provenance))
+
+    def candidates(self, query: CaseQuery) -> Sequence[Summary]:
+        """Visible records that pass the exact filters, in order of row id.
+
+        A record with a case of unknown chip family passes every family filter (the caller marks it), and a
+        template for any model every model-type filter. ``include_simulated`` and ``lang`` are the caller's.
+        """
+        return self._select(
+            kinds=_listed(query.kinds),
+            tier=rank_of(query.min_provenance),
+            families=_listed(query.soc_families, "unknown"),
+            model_types=_listed(query.model_types, ANY_MODEL_TYPE),
+            causes=_listed(query.causes),
+        )
+
+    def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
+        """Per distinct token, the visible records that hold it in order of row id; an unknown token has none."""
+        with self._snapshot("reading postings") as connection:
+            return {
+                token: tuple(starmap(Posting, connection.execute(statements.POSTINGS, {"token": token}))) for token in dict.fromkeys(tokens)
+            }
+
+    def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
+        """Vectors of ``model_id`` committed after ``generation``, in commit order; ``dim`` is 0 when the model has none."""
+        with self._snapshot("reading vectors") as connection:
+            now = connection.execute(statements.GENERATION).fetchone()[0]
+            dim = connection.execute(statements.DIM, {"model_id": model_id}).fetchone()
+            rows = connection.execute(statements.VECTORS, {"model_id": model_id, "generation": generation}).fetchall()
+        return VectorBlock(
+            generation=now,
+            model_id=model_id,
+            dim=dim[0] if dim else 0,
+            ids=struct.pack(f"<{len(rows)}q", *(row[0] for row in rows)),
+            vectors=b"".join(row[2] for row in rows),
+            fields=tuple(row[1] for row in rows),
+        )
+
+    def events(self, subject: str | None = None) -> tuple[Event, ...]:
+        """Events oldest first, all or of one version's hash."""
+        with self._snapshot("reading events") as connection:
+            return tuple(event_of(row) for row in connection.execute(statements.EVENTS, {"subject": subject}))
+
+    def generation(self) -> int:
+        """Commit counter: grows with every write, never falls."""
+        with self._snapshot("reading the generation") as connection:
+            return int(connection.execute(statements.GENERATION).fetchone()[0])
+
+    def state(self, key: str) -> str | None:
+        """A named value, or None. ``identity`` is set by the store: it differs between stores."""
+        with self._snapshot(f"reading {key}") as connection:
+            row = connection.execute(statements.STATE, {"key": key}).fetchone()
+        return None if row is None else str(row[0])
+
+    def _select(self, *, tier: int, kinds: str | None, families: str | None = None, model_types: str | None = None,
+                causes: str | None = None) -> tuple[Summary, ...]:  # fmt: skip
+        filters = {"tier": tier, "kinds": kinds, "families": families, "model_types": model_types, "causes": causes}
+        with self._snapshot("listing records") as connection:
+            rows = connection.execute(statements.SUMMARIES, filters).fetchall()
+            deciding = connection.execute(statements.DECIDING_EVENTS, {"kinds": _listed(DECIDING)}).fetchall()
+        return summaries_of(rows, deciding)
+
+    @contextmanager
+    def _snapshot(self, doing: str) -> Iterator[sqlite3.Connection]:
+        try:
+            self._connection.execute("BEGIN")
+            try:
+                yield self._connection
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            raise store_error(error, path=self._path, doing=doing) from error
+
+
+def _listed(values: Sequence[str], always: str | None = None) -> str | None:
+    """``values`` (and ``always``) as a JSON array to bind; None, no filter, for no values."""
+    if not values:
+        return None
+    return msgspec.json.encode([*values] if always is None else [*values, always]).decode()
+
+
+def _find(connection: sqlite3.Connection, ref: Ref) -> int | None:
+    for origin in (ref.origin,) if ref.origin else RESOLUTION:
+        names: dict[str, Any] = {"origin": origin, "slug": ref.slug}
+        if ref.n is None:
+            row = connection.execute(statements.NEWEST_VISIBLE, names).fetchone()
+        else:
+            row = connection.execute(statements.EXACT, {**names, "n": ref.n}).fetchone()
+        if row is not None:
+            return int(row[0])
+    return None
+
+
+def _history(connection: sqlite3.Connection, slug: str, origin: StoreOrigin | None) -> Iterator[Version]:
+    ids = [row_id for (row_id,) in connection.execute(statements.HISTORY, {"slug": slug, "origin": origin})]
+    yield from _versions(connection, ids).values()
+
+
+def _versions(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Version]:
+    wanted = msgspec.json.encode([int(row_id) for row_id in ids]).decode()
+    return {row[0]: version_of(row) for row in connection.execute(statements.VERSIONS, {"ids": wanted})}

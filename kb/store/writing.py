@@ -1,0 +1,239 @@
+"""The writing half of the SQLite store, through SQLModel: one IMMEDIATE transaction a call, durable when it returns."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import sqlalchemy
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import StaticPool
+from sqlmodel import Session, col, create_engine, delete, insert, select, update
+
+from kb.domain.canonical import canonical, parse_record
+from kb.domain.event import Event
+from kb.domain.protocols import Prepared
+from kb.domain.provenance import StoreOrigin, rank_of
+from kb.domain.record import Record, checked_slug
+from kb.domain.version import RESOLUTION, Version, Visibility
+from kb.errors import ConflictError, NotFoundError, StoreError
+from kb.store import statements
+from kb.store.facets import facets
+from kb.store.faults import store_error
+from kb.store.preparation import field_vectors
+from kb.store.tables import ContentRow, CounterRow, EventRow, FacetRow, HeadRow, PostingRow, StateRow, VectorRow, VersionRow
+
+
+class SqliteWriter:
+    """Writes of ``kb.domain.protocols.Store`` over one connection that is up to date with the migrations.
+
+    ``clock`` gives UTC in ns; it labels rows and never decides their order.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, clock: Callable[[], int]) -> None:
+        self._connection = connection
+        self._path = path
+        self._clock = clock
+        self._engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
+        # sqlite3 itself begins nothing (isolation_level None); a deferred begin could not be upgraded to a write safely.
+        sqlalchemy.event.listen(self._engine, "begin", _begin_immediate)
+
+    def publish(self, record: Record, prepared: Prepared, *, origin: StoreOrigin, author: str, visibility: Visibility,
+                expect_parent: str | None) -> Version:  # fmt: skip
+        """Append a version, or find it: content equal to the newest version's returns that one, which makes a
+        repeated call safe; vectors of a model it does not have yet are added to it."""
+        slug = checked_slug(record.slug)
+        body = canonical(record)
+        parse_record(body, source=f"{slug} as it would be stored")
+        vectors = field_vectors(prepared)
+        sha256 = hashlib.sha256(body).hexdigest()
+        with self._transaction(f"publishing {slug}") as session:
+            _require_dim(session, prepared)
+            newest = _newest(session, origin, slug)
+            if newest is not None and newest.sha256 == sha256:
+                _add_vectors(session, newest, prepared, vectors)
+                return _version(newest, record)
+            _require_parent(newest, expect_parent, slug)
+            row = VersionRow(
+                origin=origin,
+                slug=slug,
+                n=newest.n + 1 if newest else 1,
+                sha256=sha256,
+                kind=record.kind,
+                provenance=record.provenance,
+                tier=rank_of(record.provenance),
+                author=author,
+                created_ns=self._clock(),
+                visibility=visibility,
+                parent=newest.sha256 if newest else None,
+                language_share=prepared.language_share,
+                length=sum(prepared.tokens.values()),
+                generation=_advance(session),
+            )
+            _add_version(session, row, body)
+            _add_search_data(session, row, record, prepared, vectors)
+            _refresh_head(session, slug)
+            return _version(row, record)
+
+    def append(self, event: Event) -> Event:
+        """Add an event about a known version. Raises NotFoundError for a hash no version has."""
+        with self._transaction(f"recording {event.kind}") as session:
+            slugs = session.exec(select(VersionRow.slug).where(VersionRow.sha256 == event.subject).distinct()).all()
+            if not slugs:
+                raise NotFoundError(
+                    f"no version has the content hash {event.subject}",
+                    allowed="the sha256 of a published version",
+                    do="see `kb log SLUG` for the hashes of a record",
+                )
+            row = _event_row(event, generation=_advance(session))
+            session.add(row)
+            session.flush()
+            if event.kind == "yanked":
+                for slug in slugs:
+                    _refresh_head(session, slug)
+            return msgspec.structs.replace(event, id=row.id)
+
+    def set_state(self, key: str, value: str) -> None:
+        """Set a named value."""
+        with self._transaction(f"setting {key}") as session:
+            _advance(session)
+            session.merge(StateRow(key=key, value=value))
+
+    def close(self) -> None:
+        """Close the connection; SQLite then folds the write-ahead log into the file."""
+        self._engine.dispose()
+        self._connection.close()
+
+    @contextmanager
+    def _transaction(self, doing: str) -> Iterator[Session]:
+        try:
+            with Session(self._engine, expire_on_commit=False) as session, session.begin():
+                yield session
+        except DBAPIError as error:
+            if isinstance(error.orig, sqlite3.Error):
+                raise store_error(error.orig, path=self._path, doing=doing) from error
+            raise StoreError(f"{doing}: {error}", do="report this as a defect; nothing was written") from error
+
+
+def _begin_immediate(connection: sqlalchemy.Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _advance(session: Session) -> int:
+    """The generation of this transaction: the lock is held, so it is one more than every committed one."""
+    session.exec(update(CounterRow).values(generation=CounterRow.generation + 1))
+    return session.exec(select(CounterRow.generation)).one()
+
+
+def _newest(session: Session, origin: StoreOrigin, slug: str) -> VersionRow | None:
+    mine = select(VersionRow).where(VersionRow.origin == origin, VersionRow.slug == slug)
+    return session.exec(mine.order_by(col(VersionRow.n).desc()).limit(1)).first()
+
+
+def _require_parent(newest: VersionRow | None, expected: str | None, slug: str) -> None:
+    if expected is None or (newest is not None and newest.sha256 == expected):
+        return
+    now = f"{slug}@{newest.n} ({newest.sha256})" if newest else "nothing"
+    raise ConflictError(
+        f"{slug}: the newest version is not {expected} but {now}",
+        allowed="the hash of the newest version",
+        do=f"read {slug}, merge, and publish on top of it",
+    )
+
+
+def _require_dim(session: Session, prepared: Prepared) -> None:
+    if not prepared.fields:
+        return
+    dim = session.exec(select(VectorRow.dim).where(VectorRow.model_id == prepared.model_id).limit(1)).first()
+    if dim is not None and dim != prepared.dim:
+        raise ConflictError(
+            f"vectors of {prepared.model_id} have {dim} numbers here, not {prepared.dim}",
+            allowed=f"{dim} numbers",
+            do="give an embedder whose vectors changed another model id",
+        )
+
+
+def _add_version(session: Session, row: VersionRow, body: bytes) -> None:
+    if session.exec(select(ContentRow.sha256).where(ContentRow.sha256 == row.sha256)).first() is None:
+        session.exec(insert(ContentRow), params=[{"sha256": row.sha256, "body": body}])
+    session.add(row)
+    session.flush()
+    published = Event(
+        kind="published",
+        subject=row.sha256,
+        author=row.author,
+        at_ns=row.created_ns,
+        detail={"origin": row.origin, "slug": row.slug, "n": row.n},
+    )
+    session.add(_event_row(published, generation=row.generation))
+
+
+def _add_search_data(session: Session, row: VersionRow, record: Record, prepared: Prepared, vectors: Mapping[str, bytes]) -> None:
+    postings = [
+        {"token": token, "version_id": row.id, "count": count, "length": row.length} for token, count in sorted(prepared.tokens.items())
+    ]
+    values = [{"name": name, "value": value, "version_id": row.id} for name, value in facets(record)]
+    # The connection, not the session: the ORM's bulk path costs several times more a row.
+    connection = session.connection()
+    if postings:
+        connection.execute(insert(PostingRow), postings)
+    if values:
+        connection.execute(insert(FacetRow), values)
+    if vectors:
+        connection.execute(insert(VectorRow), _vector_rows(row.id, prepared, vectors, row.generation))
+
+
+def _add_vectors(session: Session, row: VersionRow, prepared: Prepared, vectors: Mapping[str, bytes]) -> None:
+    mine = select(VectorRow.field).where(VectorRow.version_id == row.id, VectorRow.model_id == prepared.model_id)
+    present = set(session.exec(mine).all())
+    missing = {field: values for field, values in vectors.items() if field not in present}
+    if missing:
+        session.connection().execute(insert(VectorRow), _vector_rows(row.id, prepared, missing, _advance(session)))
+
+
+def _vector_rows(
+    version_id: int | None, prepared: Prepared, vectors: Mapping[str, bytes], generation: int
+) -> list[dict[str, str | int | bytes | None]]:
+    shared = {"version_id": version_id, "model_id": prepared.model_id, "dim": prepared.dim, "generation": generation}
+    return [{**shared, "field": field, "values_f32": values} for field, values in vectors.items()]
+
+
+def _event_row(event: Event, *, generation: int) -> EventRow:
+    return EventRow(
+        kind=event.kind,
+        subject=event.subject,
+        author=event.author,
+        at_ns=event.at_ns,
+        detail=msgspec.json.encode(event.detail, order="sorted").decode(),
+        generation=generation,
+    )
+
+
+def _refresh_head(session: Session, slug: str) -> None:
+    """Point the slug's head at its newest visible version, or remove it when all are withdrawn."""
+    connection = session.connection()
+    newest = sqlalchemy.text(statements.NEWEST_VISIBLE)
+    session.exec(delete(HeadRow).where(col(HeadRow.slug) == slug))
+    for origin in RESOLUTION:
+        row_id = connection.execute(newest, {"origin": origin, "slug": slug}).scalar()
+        if row_id is not None:
+            connection.execute(insert(HeadRow), [{"version_id": row_id, "slug": slug}])
+            return
+
+
+def _version(row: VersionRow, record: Record) -> Version:
+    return Version(
+        record=record,
+        origin=row.origin,  # type: ignore[arg-type]  # the table's CHECK admits only StoreOrigin
+        n=row.n,
+        sha256=row.sha256,
+        author=row.author,
+        created_ns=row.created_ns,
+        visibility=row.visibility,  # type: ignore[arg-type]  # likewise Visibility
+        parent=row.parent,
+        generation=row.generation,
+    )

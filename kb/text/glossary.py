@@ -1,0 +1,87 @@
+"""Query expansion over the zh/en glossary: what one language says, added in the other's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence, Set
+from typing import Final
+
+import msgspec
+
+from kb.domain.catalogue import GlossaryRow
+from kb.text.script import CJK, fold
+
+_SEPARATORS = re.compile(r"[\s_\-]+")
+_SPACE_AT_CJK = re.compile(rf"(?<=[{CJK}]) | (?=[{CJK}])")
+_PLURALS: Final = ("", "s", "es")
+
+
+class Expansion(msgspec.Struct, frozen=True):
+    """``terms`` to add to the lexical query, none of which was found in the text; ``rows``: ids of the rows
+    that fired, in glossary order."""
+
+    terms: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+def expand(text: str, rows: Sequence[GlossaryRow]) -> Expansion:
+    """If a term of one side of a row occurs in ``text``, add the terms of the other side.
+
+    Matching ignores case and width, takes ``_``, ``-`` and spaces for the same, allows an English plural and asks for
+    word boundaries where a term begins or ends in ASCII. Of overlapping terms the longest wins, so that a
+    phrase does not also fire the rows of its words.
+    """
+    spelled = {term: _plain(term) for row in rows for term in (*row.zh, *row.en)}
+    found = _longest(_occurrences(_plain(text), set(spelled.values())))
+    terms: dict[str, None] = {}
+    fired: list[str] = []
+    for row in rows:
+        chinese, english = (any(spelled[term] in found for term in side) for side in (row.zh, row.en))
+        if chinese or english:
+            fired.append(row.id)
+            added = (row.en if chinese else ()) + (row.zh if english else ())
+            terms.update((term, None) for term in added if spelled[term] not in found)
+    return Expansion(terms=tuple(terms), rows=tuple(fired))
+
+
+def _plain(text: str) -> str:
+    lowered = fold(text).lower()
+    return lowered if lowered.isalnum() and lowered.isascii() else _SPACE_AT_CJK.sub("", _SEPARATORS.sub(" ", lowered)).strip()
+
+
+def _occurrences(text: str, spellings: Set[str]) -> Iterator[tuple[int, int, str]]:
+    for term in spellings:
+        start = text.find(term) if term else -1
+        while start >= 0:
+            end = _end(text, start, term)
+            if end:
+                yield start, end, term
+            start = text.find(term, start + 1)
+
+
+def _end(text: str, start: int, term: str) -> int:
+    """Where the occurrence of ``term`` at ``start`` ends, plural included; 0 when it is only part of a word."""
+    if _is_ascii_word(term[0]) and start and _is_ascii_word(text[start - 1]):
+        return 0
+    end = start + len(term)
+    if not _is_ascii_word(term[-1]):
+        return end
+    for plural in _PLURALS:
+        after = end + len(plural)
+        if text.startswith(plural, end) and not _is_ascii_word(text[after : after + 1]):
+            return after
+    return 0
+
+
+def _is_ascii_word(character: str) -> bool:
+    return character.isascii() and character.isalnum()
+
+
+def _longest(occurrences: Iterator[tuple[int, int, str]]) -> Set[str]:
+    taken: list[tuple[int, int]] = []
+    found: set[str] = set()
+    for start, end, term in sorted(occurrences, key=lambda span: (span[0] - span[1], span[0], span[2])):
+        if all(end <= left or start >= right for left, right in taken):
+            taken.append((start, end))
+            found.add(term)
+    return found

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+from diagnose.attention_runs import forward, projection
+from diagnose.factories import MS, SHIPPED, catalogue, in_sequence, made
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.diagnose.diagnosis import composed, diagnose
+from kb.diagnose.operators import load_classes
+from kb.diagnose.thresholds import default_thresholds, load_thresholds, priority
+from kb.domain.finding import Evidence, Finding, Judgement, Where
+from kb.domain.quantity import UNITS
+from kb.domain.template import Check, Template
+from kb.domain.text import Text
+from kb.errors import UsageError
+from kb.session.session import Session
+
+ATTENTION = made(name="sd3", rank=0, world_size=8, kernels=in_sequence([*projection(), *forward(), *projection()]))
+
+
+def template(*checks: Check) -> Template:
+    return Template(slug="diffusion", name=Text("扩散", "diffusion"), description=Text("扩散", "diffusion"), checks=checks)
+
+
+def finding(cause: str, exposed: int, gain: int) -> Finding:
+    evidence = (Evidence(file="f", row=2, metric="m", value=1.0, unit="us"),)
+    return Finding(cause=cause, priority="P1", exposed_ns=exposed, share=0.1, gain_bound_ns=gain, confidence=0.9, message=Text("甲", "a"),
+                   where=Where(), evidence=evidence)  # fmt: skip
+
+
+def test_findings_carry_the_strategies_of_the_catalogue() -> None:
+    (session,) = diagnose([ATTENTION], SHIPPED).sessions
+    (found,) = session.findings
+    assert (found.cause, found.strategies) == ("unfused_attention", ("fix_unfused_attention",))
+
+
+def test_the_session_is_named_and_the_cluster_says_what_was_captured() -> None:
+    diagnosis = diagnose([ATTENTION], SHIPPED)
+    assert (diagnosis.sessions[0].name, diagnosis.sessions[0].rank, diagnosis.sessions[0].steps) == ("sd3", 0, 1)
+    assert (diagnosis.cluster.captured_ranks, diagnosis.cluster.world_size, diagnosis.template) == ((0,), 8, "auto")
+    assert [note.cause for note in diagnosis.cluster.not_judged] == ["pipeline_imbalance"]
+
+
+def test_every_cause_of_every_rule_is_judged_for_every_session() -> None:
+    for session in diagnose([ATTENTION, made(trace=[{"computing_ns": 9}]), made()], SHIPPED).sessions:
+        judgements: tuple[Judgement, ...] = (*session.findings, *session.healthy, *session.not_judged)
+        assert [note.cause for note in judgements] == ["unfused_attention"]
+
+
+def test_a_cause_missing_in_the_catalogue_is_a_fault() -> None:
+    diagnosis = diagnose([ATTENTION], catalogue("pipeline_imbalance"))
+    assert diagnosis.has_fault()
+    assert not diagnosis.sessions[0].findings
+
+
+def test_a_template_restricts_and_lowers_or_raises_thresholds() -> None:
+    check = Check(cause="unfused_attention", thresholds={"attention_minimum_share": 0.99})
+    diagnosis = diagnose([ATTENTION], SHIPPED, template=template(check))
+    assert diagnosis.template == "diffusion"
+    assert not diagnosis.sessions[0].findings
+    assert [note.cause for note in diagnosis.sessions[0].healthy] == ["unfused_attention"]
+    assert not diagnosis.cluster.not_judged
+
+
+def test_a_template_threshold_no_rule_reads_is_refused() -> None:
+    with pytest.raises(UsageError, match="no_such"):
+        diagnose([ATTENTION], SHIPPED, template=template(Check(cause="unfused_attention", thresholds={"no_such": 1.0})))
+
+
+def test_a_template_cause_without_a_rule_is_listed_as_not_judged() -> None:
+    diagnosis = diagnose([ATTENTION], SHIPPED, template=template(Check(cause="gc_pause")))
+    (note,) = diagnosis.cluster.not_judged
+    assert (note.cause, note.fault) == ("gc_pause", False)
+    assert not diagnosis.sessions[0].not_judged
+
+
+def test_books_that_do_not_balance_silence_the_rules_with_the_reason() -> None:
+    broken = made(trace=[{"computing_ns": 40 * MS, "stage_ns": 90 * MS}], kernels=in_sequence(forward()))
+    (session,) = diagnose([broken], SHIPPED).sessions
+    (note,) = session.not_judged
+    assert "do not balance" in note.reason.en
+    assert not session.findings
+
+
+@pytest.mark.parametrize("session", [made(), made(steps=[("1", 0, 90, 0)])])
+def test_a_session_without_device_data_is_accounted_and_not_judged(session: Session) -> None:
+    (result,) = diagnose([session], SHIPPED).sessions
+    assert result.accounting.notes
+    assert not result.findings
+    assert [note.fault for note in result.not_judged] == [False]
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), max_size=6), st.integers(0, 150))
+def test_bounds_together_never_exceed_the_budget_and_none_is_raised(rows: list[tuple[int, int]], budget: int) -> None:
+    given_findings = [finding(f"c{place}", max(row), min(row)) for place, row in enumerate(rows)]
+    result = composed(given_findings, budget)
+    own = {before.cause: before.gain_bound_ns for before in given_findings}
+    assert sum(after.gain_bound_ns for after in result) == min(budget, sum(own.values()))
+    assert all(0 <= after.gain_bound_ns <= own[after.cause] for after in result)
+    assert all(after.notes for after in result if after.gain_bound_ns < own[after.cause])
+    assert [after.exposed_ns for after in result] == sorted((before.exposed_ns for before in given_findings), reverse=True)
+
+
+def test_priorities_follow_the_exposed_share() -> None:
+    assert [priority(share, load_thresholds()) for share in (0.10, 0.0999, 0.05, 0.0499, 0.01, 0.0099)] == [
+        "P0",
+        "P1",
+        "P1",
+        "P2",
+        "P2",
+        "P3",
+    ]
+
+
+def test_every_threshold_has_a_known_unit_and_a_reason() -> None:
+    rows = default_thresholds()
+    assert len({row.name for row in rows}) == len(rows)
+    assert all(row.unit in UNITS and row.reason.endswith(".") for row in rows)
+
+
+def test_no_operator_type_plays_two_roles() -> None:
+    types = ["BatchMatMulV3", "SoftmaxV2", "SoftmaxGrad", "Muls", "Cast", "DropOutDoMask", "DropOutGenMask", "FlashAttentionScore",
+             "ScaledMaskedSoftmaxGrad", "MemSet", "FusedInferAttentionScoreV2", "TransData"]  # fmt: skip
+    for name in types:
+        roles = [role for role, patterns in load_classes().types.items() if any(re.fullmatch(pattern, name) for pattern in patterns)]
+        assert len(roles) == 1, name
+
+
+def test_a_diagnosis_survives_its_json() -> None:
+    diagnosis = diagnose([ATTENTION], SHIPPED)
+    assert msgspec.json.decode(msgspec.json.encode(diagnosis), type=type(diagnosis)) == diagnosis

@@ -1,0 +1,142 @@
+"""A store in memory: the protocol's meaning in the plainest code, so that search is tested without a database."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from kb.domain.canonical import content_hash
+from kb.domain.case import CaseQuery, RecordKind
+from kb.domain.event import Event
+from kb.domain.protocols import Posting, Prepared, Summary, VectorBlock
+from kb.domain.provenance import Provenance, StoreOrigin, rank_of
+from kb.domain.record import Record
+from kb.domain.version import RESOLUTION, Ref, Version, Visibility
+from kb.errors import ConflictError, NotFoundError
+
+
+@dataclass(slots=True)
+class MemoryStore:
+    """``kb.domain.protocols.Store``. Row ids count from 1 in order of publication."""
+
+    rows: list[tuple[Version, Prepared]] = field(default_factory=list)
+    facts: list[Event] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    writes: int = 0
+    vector_reads: int = 0
+
+    def publish(self, record: Record, prepared: Prepared, *, origin: StoreOrigin, author: str, visibility: Visibility = "private",
+                expect_parent: str | None = None) -> Version:  # fmt: skip
+        earlier = [version for version, _ in self.rows if (version.origin, version.record.slug) == (origin, record.slug)]
+        parent = earlier[-1].sha256 if earlier else None
+        if expect_parent is not None and expect_parent != parent:
+            raise ConflictError(f"{record.slug} has another newest version")
+        sha256 = content_hash(record)
+        if parent == sha256:
+            return earlier[-1]
+        self.writes += 1
+        version = Version(record=record, origin=origin, n=len(earlier) + 1, sha256=sha256, author=author, created_ns=self.writes,
+                          visibility=visibility, parent=parent, generation=self.writes)  # fmt: skip
+        self.rows.append((version, prepared))
+        return version
+
+    def get(self, ref: Ref) -> Version:
+        found = [version for version in self._newest_first(ref.slug) if ref.origin in (None, version.origin)]
+        if ref.n is not None:
+            found = [version for version in found if version.n == ref.n]
+        if not found:
+            raise NotFoundError(f"no record {ref}")
+        return found[0]
+
+    def history(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Version, ...]:
+        found = tuple(version for version, _ in self.rows if version.record.slug == slug and origin in (None, version.origin))
+        if not found:
+            raise NotFoundError(f"no record {slug}")
+        return found
+
+    def summaries(self, *, kinds: tuple[RecordKind, ...] = (), min_provenance: Provenance = "claimed") -> tuple[Summary, ...]:
+        return tuple(self.candidates(CaseQuery(kinds=kinds, min_provenance=min_provenance)))
+
+    def append(self, event: Event) -> Event:
+        self.writes += 1
+        self.facts.append(msgspec.structs.replace(event, id=len(self.facts) + 1))
+        return self.facts[-1]
+
+    def events(self, subject: str | None = None) -> tuple[Event, ...]:
+        return tuple(event for event in self.facts if subject in (None, event.subject))
+
+    def generation(self) -> int:
+        return self.writes
+
+    def versions(self, ids: Sequence[int]) -> Mapping[int, Version]:
+        return {row: self.rows[row - 1][0] for row in ids if 0 < row <= len(self.rows)}
+
+    def candidates(self, query: CaseQuery) -> Sequence[Summary]:
+        return [self._summary(row) for row in self._visible() if _passes(self.rows[row - 1][0].record, query)]
+
+    def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
+        return {token: [self._posting(row, token) for row in self._visible() if token in self.rows[row - 1][1].tokens] for token in tokens}
+
+    def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
+        self.vector_reads += 1
+        held = [
+            (row, prepared)
+            for row, (version, prepared) in enumerate(self.rows, start=1)
+            if version.generation > generation and prepared.model_id == model_id and prepared.fields
+        ]
+        ids = [row for row, prepared in held for _ in prepared.fields]
+        return VectorBlock(
+            generation=self.writes,
+            model_id=model_id,
+            dim=held[0][1].dim if held else 0,
+            ids=struct.pack(f"<{len(ids)}q", *ids),
+            vectors=b"".join(prepared.vectors for _, prepared in held),
+            fields=tuple(name for _, prepared in held for name in prepared.fields),
+        )
+
+    def state(self, key: str) -> str | None:
+        return self.states.get(key)
+
+    def set_state(self, key: str, value: str) -> None:
+        self.states[key] = value
+
+    def close(self) -> None:
+        self.rows = []
+
+    def _newest_first(self, slug: str) -> list[Version]:
+        found = [version for version, _ in self.rows if version.record.slug == slug]
+        return sorted(found, key=lambda version: (RESOLUTION.index(version.origin), -version.n))
+
+    def _visible(self) -> Iterable[int]:
+        yanked = {event.subject for event in self.facts if event.kind == "yanked"}
+        for row, (version, _) in enumerate(self.rows, start=1):
+            standing = [other for other in self._newest_first(version.record.slug) if other.sha256 not in yanked]
+            if standing and standing[0] is version:
+                yield row
+
+    def _posting(self, row: int, token: str) -> Posting:
+        tokens = self.rows[row - 1][1].tokens
+        return Posting(row, tokens[token], sum(tokens.values()))
+
+    def _summary(self, row: int) -> Summary:
+        version, prepared = self.rows[row - 1]
+        kinds = [event.kind for event in self.facts if event.subject == version.sha256]
+        return Summary(id=row, ref=version.ref, kind=version.record.kind, provenance=version.record.provenance,
+                       language_share=prepared.language_share, status=kinds[-1] if kinds else "published",
+                       created_ns=version.created_ns)  # fmt: skip
+
+
+def _passes(record: Record, query: CaseQuery) -> bool:
+    families = {case.context.soc_family for case in record.cases} or {"unknown"}
+    types = {case.context.model_type for case in record.cases}
+    causes = {cause for case in record.cases for cause in (case.cause, *case.context.causes)}
+    return (
+        (not query.kinds or record.kind in query.kinds)
+        and rank_of(record.provenance) >= rank_of(query.min_provenance)
+        and (not query.soc_families or bool(families & {*query.soc_families, "unknown"}))
+        and (not query.model_types or bool(types & set(query.model_types)))
+        and (not query.causes or bool(causes & set(query.causes)))
+    )
