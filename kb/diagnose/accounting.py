@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from kb.diagnose.intervals import clipped, union_length
 from kb.diagnose.operators import OperatorClasses, matching, starting
 from kb.diagnose.steps import Step, complete_steps, representative, rows_of
 from kb.domain.accounting import PARTS, TOLERANCE, Accounting, Part
+from kb.domain.text import Text
 from kb.session.meta import Violation
 from kb.session.session import Array, Session, Table
 
@@ -19,12 +21,30 @@ ROUNDING_NS: Final = 1_000
 """Exporters write microseconds with float noise; a difference up to this is rounding and joins the idle time.
 The largest seen on the real samples is 130 ns."""
 
-_NO_STEP: Final = "nothing to account: neither step totals nor device tasks were captured"
-_NO_DEVICE: Final = "no device activity was captured: the whole step counts as idle of unknown cause"
-_IDLE_TOTALS: Final = "idle time cannot be split by cause: the exporter's totals give Free only (a trace or DB export would show the host)"
-_IDLE_TASKS: Final = "idle time is not split by cause: it is what device tasks leave uncovered"
-_PLANE: Final = "communication wait, transit and idle are those of the one plane the exporter reports"
-_SUMS: Final = "the splits of compute are sums of kernel durations; with concurrent streams they may exceed the part"
+_NO_STEP: Final = Text(
+    zh="没有可记账的内容：既没有采集到单步汇总，也没有采集到设备任务",
+    en="nothing to account: neither step totals nor device tasks were captured",
+)
+_NO_DEVICE: Final = Text(
+    zh="没有采集到设备活动：整步计为原因未知的空闲",
+    en="no device activity was captured: the whole step counts as idle of unknown cause",
+)
+_IDLE_TOTALS: Final = Text(
+    zh="空闲时间无法按原因拆分：导出的汇总只有 Free 一项（时间线或 DB 导出才看得到主机侧）",
+    en="idle time cannot be split by cause: the exporter's totals give Free only (a trace or DB export would show the host)",
+)
+_IDLE_TASKS: Final = Text(
+    zh="空闲时间未按原因拆分：它是设备任务没有覆盖的部分",
+    en="idle time is not split by cause: it is what device tasks leave uncovered",
+)
+_PLANE: Final = Text(
+    zh="通信的等待、传输与空闲取自导出工具报告的那一个平面",
+    en="communication wait, transit and idle are those of the one plane the exporter reports",
+)
+_SUMS: Final = Text(
+    zh="计算的细分是算子时长之和；多流并行时可能超过该部分",
+    en="the splits of compute are sums of kernel durations; with concurrent streams they may exceed the part",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,19 +196,7 @@ def _with_splits(plain: Accounting, splits: Mapping[str, Mapping[str, int]]) -> 
         notes.append(_PLANE)
     if sum(splits.get("compute", {}).values()) > plain.parts["compute"] + ROUNDING_NS:
         notes.append(_SUMS)
-    return _copy(plain, plain.parts, splits, tuple(notes))
-
-
-def _copy(plain: Accounting, parts: Mapping[Part, int], splits: Mapping[str, Mapping[str, int]], notes: tuple[str, ...]) -> Accounting:
-    return Accounting(
-        step=plain.step,
-        step_ns=plain.step_ns,
-        preparing_ns=plain.preparing_ns,
-        parts=parts,
-        splits=splits,
-        source=plain.source,
-        notes=notes,
-    )
+    return replace(plain, splits=splits, notes=tuple(notes))
 
 
 def _balanced(books: Accounting) -> tuple[Accounting, tuple[Violation, ...]]:
@@ -200,10 +208,11 @@ def _balanced(books: Accounting) -> tuple[Accounting, tuple[Violation, ...]]:
         parts["idle_unknown"] -= off
         off = 0
     if not negative and abs(off) <= TOLERANCE * books.step_ns:
-        notes = (*books.notes, f"the parts miss the step by {off} ns, within the tolerance") if off else books.notes
-        return _copy(books, parts, books.splits, notes), ()
+        miss = Text(zh=f"各部分之和与单步相差 {off} ns，在容差之内", en=f"the parts miss the step by {off} ns, within the tolerance")
+        return replace(books, parts=parts, notes=(*books.notes, miss) if off else books.notes), ()
     detail = f"parts sum to {books.step_ns + off} ns, the step is {books.step_ns} ns"
     if negative:
         detail += f"; negative: {', '.join(negative)}"
     violation = Violation(oracle="sum of parts = step", detail=detail, difference_ns=off)
-    return _copy(books, parts, books.splits, (*books.notes, f"the books do not balance: {detail}")), (violation,)
+    broken = Text(zh=f"账目不平：{detail}", en=f"the books do not balance: {detail}")
+    return replace(books, parts=parts, notes=(*books.notes, broken)), (violation,)

@@ -23,8 +23,9 @@ FLOP_PER_CYCLE_CORE: Final = 8192
 class AttentionRun:
     """One attention, forward or backward, as positions in ``RankView.kernels``.
 
-    ``members`` (ascending) is every kernel a fused one would replace; ``products`` the matrix products among
-    them. ``shaped`` says whether shapes confirm that the softmax works on the products' score tensor.
+    ``members`` (ascending) is every kernel a fused one would replace, layout changes and scaling of its operands
+    included; ``products`` the matrix products among them. ``shaped`` says whether shapes confirm that the softmax
+    works on the products' score tensor.
     """
 
     members: tuple[int, ...]
@@ -40,7 +41,8 @@ def find_runs(view: RankView, *, bridge_length: int) -> tuple[AttentionRun, ...]
     From each softmax the nearest product is sought on both sides, over at most ``bridge_length`` element-wise or
     layout kernels of the same stream. Where shapes were captured the score tensor must be (by element count) what
     the first product writes and the second reads, which keeps routers and classifier heads out; backward runs then
-    also take the neighbouring products on that tensor. Linear in the kernels.
+    also take the neighbouring products on that tensor, and every run the layout changes and scalings of the products'
+    operands directly before and after it, which a fused kernel does by itself. Linear in the kernels.
     """
     kernels = view.kernels
     if kernels is None:
@@ -76,10 +78,11 @@ def _total(times: Sequence[float]) -> float | None:
 @dataclass(frozen=True, slots=True)
 class _Stream:
     """One stream's compute kernels in time order: ``positions`` in the kernel table, ``roles``, and codes of their
-    shape texts; ``used`` collects the positions that belong to a run already."""
+    shape texts; ``entry`` marks layout changes and scalings; ``used`` collects the positions that belong to a run already."""
 
     positions: Sequence[int]
     roles: Sequence[int]
+    entry: Sequence[bool]
     inputs: Sequence[int]
     outputs: Sequence[int]
     shapes: Mapping[int, Operands]
@@ -99,8 +102,11 @@ class _Stream:
         products = [left, right]
         if shaped and backward:
             products += [far for near, way in ((left, -1), (right, +1)) if (far := self._further(near, way, place)) is not None]
+        members = self._members(products, place, score if shaped else None)
+        if shaped:
+            members += (*self._entries(min(products), -1, products), *self._entries(max(products), +1, products))
         return AttentionRun(
-            members=self._members(products, place, score if shaped else None),
+            members=tuple(sorted(self.positions[member] for member in members)),
             products=tuple(sorted(self.positions[product] for product in products)),
             softmax=self.positions[place],
             backward=backward,
@@ -155,7 +161,20 @@ class _Stream:
         for place in range(min(products), max(products) + 1):
             if self.roles[place] == _BRIDGE and (score is None or self._touches(place, score)):
                 kept.add(place)
-        return tuple(sorted(self.positions[place] for place in kept))
+        return tuple(kept)
+
+    def _entries(self, place: int, way: int, products: Sequence[int]) -> list[int]:
+        """Layout changes and scalings next to the run that work on an operand of its products alone."""
+        sizes = frozenset[int]().union(*(self._read(product).sizes | self._written(product).sizes for product in products))
+        found = []
+        for step in range(1, self.reach + 1):
+            other = place + way * step
+            if not 0 <= other < len(self.positions) or self.positions[other] in self.used or self.roles[other] not in (_BRIDGE, _ASIDE):
+                break
+            tensors = [dims for dims in self._read(other).dims if math.prod(dims) > 1]
+            if self.entry[other] and len(tensors) == 1 and math.prod(tensors[0]) in sizes:
+                found.append(other)
+        return found
 
 
 def _stream(view: RankView, kernels: Table, roles: Array, order: Array, reach: int) -> _Stream:
@@ -165,6 +184,7 @@ def _stream(view: RankView, kernels: Table, roles: Array, order: Array, reach: i
     return _Stream(
         positions=order.tolist(),
         roles=roles[order].tolist(),
+        entry=view.role(kernels, "entry")[order].tolist(),
         inputs=inputs,
         outputs=outputs,
         shapes=parsed(view.session, kernels, order[acting]),

@@ -30,14 +30,16 @@ CAPTURE_ATTENTION: Final = Text(
 )
 
 
-def found(forward: int, backward: int, exposed_ns: int, share: float, gain_ns: int) -> Text:
-    """The finding: numbers of runs, exposed time, its share (0..1) of the step, and the bound."""
-    exposed, part, gain = milliseconds(exposed_ns), percent(share), milliseconds(gain_ns)
+def found(runs: tuple[int, int], exposed_ns: int, launch_ns: int, share: float, gain_ns: int) -> Text:
+    """The finding: numbers of forward and backward runs, exposed time (``launch_ns`` of it idle while
+    kernels are launched), its share (0..1) of the
+    step, and the bound."""
+    exposed, launch, part, gain = milliseconds(exposed_ns), milliseconds(launch_ns), percent(share), milliseconds(gain_ns)
     return Text(
-        f"注意力没有融合：前向 {forward} 处、反向 {backward} 处拆成矩阵乘、Softmax、矩阵乘等多个算子，"
-        f"共暴露 {exposed}（占本步 {part}）；融合最多可省 {gain}",
-        f"attention is not fused: {forward} forward and {backward} backward runs of product, softmax, product as separate kernels "
-        f"expose {exposed} ({part} of the step); fusing saves at most {gain}",
+        f"注意力没有融合：前向 {runs[0]} 处、反向 {runs[1]} 处拆成矩阵乘、Softmax、矩阵乘等多个算子，"
+        f"共暴露 {exposed}（占本步 {part}，其中下发等待 {launch}）；融合最多可省 {gain}",
+        f"attention is not fused: {runs[0]} forward and {runs[1]} backward runs of product, softmax, product as separate kernels "
+        f"expose {exposed} ({part} of the step, {launch} of it waiting for launches); fusing saves at most {gain}",
     )
 
 

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from kb.domain.text import Text
+
 Part = Literal["compute", "comm_exposed", "copy_exposed", "idle_launch", "idle_sync", "idle_input", "idle_peer", "idle_bubble",
                "idle_gc", "idle_io", "idle_unknown"]  # fmt: skip
 PARTS: Final[tuple[Part, ...]] = ("compute", "comm_exposed", "copy_exposed", "idle_launch", "idle_sync", "idle_input", "idle_peer",
@@ -31,7 +33,7 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     parts: Mapping[Part, int]
     splits: Mapping[str, Mapping[str, int]] = {}
     source: str = ""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Text, ...] = ()
 
     def share(self, part: Part) -> float:
         """``part`` as a share (0..1) of the step; 0 for an empty step."""

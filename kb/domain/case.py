@@ -32,15 +32,15 @@ class CaseContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What one strategy did. ``before``/``after`` belong to ``metric``; ``share`` is the part of the step
-    (0..1) that ``metric`` covers when it is not the whole step. Signed ``gain_fraction`` of the metric:
-    positive is better; it is recomputed from before and after, never typed."""
+    """What one strategy did to ``metric``. ``better`` is the metric's direction: lower for times and bytes, higher for
+    throughput. ``share`` is the part of the step (0..1) that the metric covers when it is not the whole step."""
 
     strategy: StrategyId
     result: Result
     metric: str
     before: Quantity | None = None
     after: Quantity | None = None
+    better: Literal["lower", "higher"] = "lower"
     share: float | None = None
     provenance: Provenance = "claimed"
     reported_to_work: bool = True
@@ -49,10 +49,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
 
     @property
     def gain_fraction(self) -> float | None:
-        """(before - after) / before for a cost metric; None where a side is missing or before is 0."""
-        if self.before is None or self.after is None or not self.before.value:
+        """Saved cost as a signed fraction of the cost before, recomputed and never typed: 1 - after / before, and for a
+        metric where higher is better 1 - before / after (time per unit). None where a side is missing or not positive."""
+        if self.before is None or self.after is None:
             return None
-        return (self.before.value - self.after.to(self.before.unit)) / self.before.value
+        before, after = self.before.value, self.after.to(self.before.unit)
+        if before <= 0 or after <= 0:
+            return None
+        return 1.0 - (after / before if self.better == "lower" else before / after)
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import faiss
 import numpy as np
 
-from kb.index.exact import ExactIndex
+from kb.index.exact import EVEN_FROM, ExactIndex
 from kb.index.matrix import grouped
 from kb.index.ranking import MARGIN, ranked, unasked
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from kb.index.matrix import Rows
 
 _WIDEN: Final = 4
-SCAN_FROM: Final = 0.05
-"""Share of the rows from which a plain scan is quicker than FAISS, whose heap of results grows with what is wanted."""
 
 
 class FaissFlatIndex:
@@ -49,7 +47,8 @@ class FaissFlatIndex:
         wanted, size = k * matrix.largest, len(self) if rows is None else len(rows)
         if k == 0 or size == 0 or not query.any():
             return unasked(matrix, rows, k)
-        if wanted >= SCAN_FROM * size:
+        if wanted >= EVEN_FROM * size:
+            # FAISS keeps a heap of what is wanted: a plain scan gives large answers sooner.
             return self._plain.search(query, k, allowed=allowed)
         found, scores = self._contenders(query, wanted, size, self._restriction(rows))
         return ranked(matrix, found, scores, query, k)

@@ -19,17 +19,18 @@ CHUNK_ROWS: Final = 4096
 """Rows multiplied in float64 at a time, which bounds the memory of an answer full of ties to 16 MiB at 512 numbers."""
 
 
-def ranked(matrix: Matrix, rows: Rows | None, scores: Vectors, query: Vectors, k: int) -> tuple[Ids, Vectors]:
+def ranked(matrix: Matrix, rows: Rows | None, scores: Vectors, query: Vectors, k: int, *, even: bool = False) -> tuple[Ids, Vectors]:
     """The ``k`` best distinct ids, best first, smaller id first among equals; an id scores its best row.
 
     ``scores`` are float32 products of ``query`` with ``rows`` (None: all rows, in order). For ids apart by less than
-    the margin they are computed again, exactly enough for equal vectors to score equally wherever they lie.
+    the margin they are computed again, exactly enough for equal vectors to score equally wherever they lie; ``even``
+    scores come from ``even_product`` and do so already.
     """
     codes = matrix.codes if rows is None else matrix.codes[rows]
     best = _best_per_id(codes, scores, len(matrix.ids))
     order = _ordered(best, _contenders(best, k))
     near = np.diff(best[order]) >= -MARGIN
-    if near.any():
+    if near.any() and not even:
         tied = np.zeros(len(best), dtype=bool)
         tied[order[:-1][near]] = tied[order[1:][near]] = True
         close = np.flatnonzero(tied[codes] & (scores >= best[codes] - MARGIN))
@@ -37,6 +38,12 @@ def ranked(matrix: Matrix, rows: Rows | None, scores: Vectors, query: Vectors, k
         best = np.where(tied, _best_per_id(codes[close], again, len(best)), best)
         order = _ordered(best, order)
     return matrix.ids[order[:k]], best[order[:k]].astype(np.float32)
+
+
+def even_product(vectors: Vectors, query: Vectors) -> Vectors:
+    """``vectors @ query``, every row summed in the same order: equal rows give equal products, which BLAS does not promise."""
+    products: Vectors = np.einsum("ij,j->i", vectors, query)
+    return products
 
 
 def unasked(matrix: Matrix, rows: Rows | None, k: int) -> tuple[Ids, Vectors]:

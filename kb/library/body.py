@@ -29,7 +29,7 @@ def read_body(text: str, *, source: str, first_line: int = 1) -> Text:
     lines = text.split("\n")
     headings = _headings(tokens, source, first_line)
     if any(line.strip() for line in lines[: headings[0][1]]):
-        raise ContentError(f"{source}:{first_line}: text before the first heading", allowed=ALLOWED_HEADINGS)
+        raise ContentError(f"{source}:{first_line}: text before the first heading", allowed=ALLOWED_HEADINGS, do="move it below a heading")
     ends = [headings[1][1], len(lines)]
     sections = {lang: _trimmed(lines[after:end]) for (lang, _, after), end in zip(headings, ends, strict=True)}
     return Text(zh=sections["zh"], en=sections["en"])
@@ -88,10 +88,12 @@ def _headings(tokens: list[Token], source: str, first_line: int) -> list[tuple[L
         lang = HEADINGS.get(tokens[at + 1].content) if token.level == 0 else None
         if lang is None or lang in (each[0] for each in found):
             line = first_line + token.map[0]
-            raise ContentError(f"{source}:{line}: level-1 heading {tokens[at + 1].content!r}", allowed=ALLOWED_HEADINGS)
+            raise ContentError(
+                f"{source}:{line}: level-1 heading {tokens[at + 1].content!r}", allowed=ALLOWED_HEADINGS, do="use ## inside a section"
+            )
         found.append((lang, token.map[0], token.map[1]))
     if len(found) != len(HEADINGS):
-        raise ContentError(f"{source}: {len(found)} language sections in the body", allowed=ALLOWED_HEADINGS)
+        raise ContentError(f"{source}: {len(found)} language sections in the body", allowed=ALLOWED_HEADINGS, do="add the missing section")
     return found
 
 

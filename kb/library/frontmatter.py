@@ -64,7 +64,11 @@ def read_front_matter(text: str, *, source: str) -> FrontMatter:
         loader = safe(text)
         tree = loader.get_single_node()
         if not isinstance(tree, yaml.MappingNode):
-            raise ContentError(f"{source}:{FIRST_LINE}: front matter is not a mapping", allowed="lines of the form field: value")
+            raise ContentError(
+                f"{source}:{FIRST_LINE}: front matter is not a mapping",
+                allowed="lines of the form field: value",
+                do="write the record's fields",
+            )
         _check_keys(tree, source)
         return FrontMatter(fields=loader.construct_document(tree), tree=tree)
     except yaml.MarkedYAMLError as error:

@@ -46,11 +46,13 @@ def write_markdown(record: Record) -> str:
 def _split(text: str, source: str) -> tuple[str, str, int]:
     lines = text.split("\n")
     if lines[0].rstrip() != FENCE:
-        raise ContentError(f"{source}:1: no front matter", allowed=f"a first line {FENCE}, YAML, a line {FENCE}, the body")
+        raise ContentError(
+            f"{source}:1: no front matter", allowed=f"a first line {FENCE}, YAML, a line {FENCE}, the body", do="add the front matter"
+        )
     for at in range(1, len(lines)):
         if lines[at].rstrip() == FENCE:
             return "\n".join(lines[1:at]) + "\n", "\n".join(lines[at + 1 :]), at + 2
-    raise ContentError(f"{source}: the front matter is not closed", allowed=f"a line {FENCE} after the YAML")
+    raise ContentError(f"{source}: the front matter is not closed", allowed=f"a line {FENCE} after the YAML", do=f"add the line {FENCE}")
 
 
 def _converted(front: FrontMatter, body: Text, source: str) -> Record:

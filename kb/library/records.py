@@ -32,10 +32,13 @@ def read_records(root: Path) -> tuple[Record, ...]:
     """
     checked_library(root)
     found: dict[str, tuple[Path, Record]] = {}
-    for path, record in _records(root):
-        if record.slug in found:
-            raise ContentError(f"{path}: slug {record.slug!r} is taken by {found[record.slug][0]}", do="rename one of them")
-        found[record.slug] = (path, record)
+    try:
+        for path, record in _records(root):
+            if record.slug in found:
+                raise ContentError(f"{path}: slug {record.slug!r} is taken by {found[record.slug][0]}", do="rename one of them")
+            found[record.slug] = (path, record)
+    except OSError as error:
+        raise _unreadable(error, root) from error
     for path, record in found.values():
         _check_links(record, found.keys(), path)
     return tuple(found[slug][1] for slug in sorted(found))
@@ -44,14 +47,21 @@ def read_records(root: Path) -> tuple[Record, ...]:
 def fingerprint(root: Path) -> str:
     """64 hex digits over paths, sizes and modification times of all content files; reads no file.
 
-    Raises LibraryNotFoundError like ``read_records``.
+    Raises LibraryNotFoundError when a content folder is absent and ContentError when one cannot be read.
     """
     checked_library(root)
     state = hashlib.sha256(READER.encode())
-    for folder in FOLDERS:
-        for line in sorted(_states(root / folder, folder)):
-            state.update(line.encode("utf-8", "surrogateescape"))
+    try:
+        for folder in FOLDERS:
+            for line in sorted(_states(root / folder, folder)):
+                state.update(line.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        raise _unreadable(error, root) from error
     return state.hexdigest()
+
+
+def _unreadable(error: OSError, root: Path) -> ContentError:
+    return ContentError(f"{error.filename or root}: {error.strerror}", do="check that the content folders may be read")
 
 
 def _states(folder: Path | str, shown: str) -> Iterator[str]:
@@ -60,7 +70,7 @@ def _states(folder: Path | str, shown: str) -> Iterator[str]:
             name = f"{shown}/{entry.name}"
             if entry.name.startswith("."):
                 continue
-            if entry.is_dir():
+            if entry.is_dir(follow_symlinks=False):
                 yield from _states(entry.path, name)
             else:
                 status = entry.stat()

@@ -34,7 +34,7 @@ def _session(session: SessionDiagnosis, catalogue: Catalogue, words: Labels) -> 
     facts = [f"{words('steps_captured')}: {session.steps}"]
     if session.accounting.preparing_ns:
         facts.append(f"{words('preparing')}: {duration(session.accounting.preparing_ns)}")
-    yield Bullets((*facts, *session.accounting.notes))
+    yield Bullets((*facts, *(note.pick(words.lang) for note in session.accounting.notes)))
     if not session.findings:
         yield Paragraph(words("no_findings"))
     yield from _judgements(session.findings, session.healthy, session.not_judged, catalogue, words)

@@ -46,7 +46,7 @@ def _session(session: SessionDiagnosis) -> dict[str, Any]:
         "accounting_ns": {part: books.parts.get(part, 0) for part in PARTS},
         "splits_ns": books.splits,
         "accounting_source": books.source,
-        "notes": list(books.notes),
+        "notes": [plain(note) for note in books.notes],
         "findings": [_finding(finding) for finding in session.findings],
         "healthy": [_healthy(item) for item in session.healthy],
         "not_judged": [_not_judged(item) for item in session.not_judged],

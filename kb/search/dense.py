@@ -79,16 +79,25 @@ def current(view: VectorView | None, store: Store, embedder: Embedder) -> Vector
 
 def score_dense(query: Vectors, view: VectorView, languages: Mapping[int, Lang], embedder: str, weights: Weights) -> Scores | None:
     """Cosine of each candidate (the keys of ``languages``), the best over its vectors; None when no candidate has one."""
-    allowed = np.isin(view.ids, np.fromiter(languages, dtype=np.int64, count=len(languages)))
+    members = {lang: np.array([record for record, own in languages.items() if own == lang], dtype=np.int64) for lang in LANGS}
+    allowed = np.isin(view.ids, np.concatenate(list(members.values())))
     if not allowed.any() or not query.any():
         return None
     ids, values = view.ids[allowed], _best_products(query, view, allowed)
     ranking = np.lexsort((ids, -values))
-    raw = dict(zip(ids[ranking].tolist(), values[ranking].tolist(), strict=True))
-    order: dict[Lang, list[int]] = {lang: [] for lang in LANGS}
-    for record in raw:
-        order[languages[record]].append(record)
-    return Scores(raw, order, _moments(raw, order, embedder, weights), None, weights.dense, weights.widest)
+    ids, values = ids[ranking], values[ranking]
+    groups = {lang: np.isin(ids, group) for lang, group in members.items()}
+    own = {lang: _moments(values[mask].astype(np.float64)) for lang, mask in groups.items()}
+    calibration = weights.calibration(embedder)
+    fixed = Moments(calibration.center, calibration.scale, 1, calibration.center)
+    return Scores(
+        raw=dict(zip(ids.tolist(), values.tolist(), strict=True)),
+        order={lang: ids[mask].tolist() for lang, mask in groups.items()},
+        moments=settled(own, fixed, weights.minimum_group),
+        absent=None,
+        weight=weights.dense,
+        widest=weights.widest,
+    )
 
 
 def _best_products(query: Vectors, view: VectorView, allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Vectors:
@@ -99,14 +108,8 @@ def _best_products(query: Vectors, view: VectorView, allowed: np.ndarray[tuple[i
     return np.maximum.reduceat(view.vectors[np.repeat(allowed, view.counts)] @ query, starts)
 
 
-def _moments(raw: Mapping[int, float], order: Mapping[Lang, list[int]], embedder: str, weights: Weights) -> dict[Lang, Moments]:
-    groups: dict[Lang, Moments] = {}
-    for lang, members in order.items():
-        values = np.fromiter((raw[record] for record in members), dtype=np.float64, count=len(members))
-        groups[lang] = moments(len(values), float(values.sum()), float(values @ values), float(values.max(initial=-1.0)))
-    calibration = weights.calibration(embedder)
-    fixed = Moments(calibration.center, calibration.scale, 1, calibration.center)
-    return settled(groups, fixed, weights.minimum_group)
+def _moments(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Moments:
+    return moments(len(values), float(values.sum()), float(values @ values), float(values.max(initial=-1.0)))
 
 
 def nearest_field(record: int, query: Vectors, view: VectorView, fields: tuple[str, ...]) -> str:

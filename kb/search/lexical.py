@@ -58,8 +58,9 @@ def score_lexical(question: Question, store: Store, languages: Mapping[int, Lang
     length = sum(lengths.values()) / len(lengths) if lengths else 1.0
     raw: dict[int, float] = dict.fromkeys(lengths, 0.0)
     for token, rows in postings.items():
+        weight = idf[token]
         for row in rows:
-            raw[row.id] += idf[token] * _saturated(row, length, weights)
+            raw[row.id] += weight * _saturated(row, length, weights)
     scores = Scores(raw, _order(raw, languages), _moments(raw, languages, sum(idf[word] for word in question.words), weights), 0.0,
                     weights.lexical, weights.widest)  # fmt: skip
     return Lexical(scores, idf, postings, length, question)

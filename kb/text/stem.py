@@ -1,7 +1,7 @@
 """Light English stemming: plural, -ing and -ed only.
 
 The rules bring the inflected forms of one verb or noun to one string, which need not be a word
-(fuse, fused, fusing and fuses all become ``fus``; cache, caches and caching ``cach``). Derivations stay
+(fuse, fused, fusing and fuses all become ``fus``; tile, tiles and tiling ``til``). Derivations stay
 apart: fusion is not fused, which is the glossary's business.
 """
 

@@ -59,7 +59,7 @@ def _brought_up_to_date(place: Workspace, root: Path, embedder_name: str, progre
     try:
         store = open_store(place.prepared().database, writable=True)
         try:
-            sync(store, open_embedder(embedder_name, cache=place.cache), root, progress)
+            sync(store, open_embedder(embedder_name, cache=place.cache), root, progress, load_catalogue(root))
         finally:
             store.close()
     except StoreError as error:

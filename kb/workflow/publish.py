@@ -30,7 +30,7 @@ def publish(
 ) -> Published:
     """Publish into the workspace. The casebook must be open for writing. Durable when it returns."""
     before = _newest_number(casebook, record.slug)
-    prepared = prepare(record, casebook.embedder())
+    prepared = prepare(record, casebook.embedder(), casebook.catalogue)
     version = casebook.store.publish(
         record, prepared, origin="workspace", author=author, visibility=visibility, expect_parent=expect_parent
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from kb.domain.canonical import content_hash
+from kb.domain.catalogue import Catalogue
 from kb.domain.event import Event
 from kb.domain.protocols import Embedder, Progress, Store
 from kb.domain.record import Record
@@ -33,7 +34,7 @@ def is_current(store: Store, root: Path) -> bool:
     return store.state(STATE_KEY) == fingerprint(root)
 
 
-def sync(store: Store, embedder: Embedder, root: Path, progress: Progress) -> Synced:
+def sync(store: Store, embedder: Embedder, root: Path, progress: Progress, catalogue: Catalogue) -> Synced:
     """Publish new and changed library records, yank those that left, remember the fingerprint.
 
     Safe to run twice and in two processes: equal content publishes nothing.
@@ -43,7 +44,7 @@ def sync(store: Store, embedder: Embedder, root: Path, progress: Progress) -> Sy
     changed = [record for record in records if _newest_hash(store, record.slug) != content_hash(record)]
     for done, record in enumerate(changed):
         progress("library", done, len(changed))
-        store.publish(record, prepare(record, embedder), origin="library", author="library", visibility="public")
+        store.publish(record, prepare(record, embedder, catalogue), origin="library", author="library", visibility="public")
     progress("library", len(changed), len(changed))
     withdrawn = _withdraw(store, records)
     store.set_state(STATE_KEY, print_of_files)

@@ -59,7 +59,7 @@ def test_a_difference_within_the_tolerance_stays_visible() -> None:
     books = books_of(made(trace=[{"computing_ns": 70_000_000, "free_ns": 30_000_000, "stage_ns": 100_050_000}]))
     assert not books.violations
     assert books.accounting.imbalance_ns == -50_000
-    assert any("50000" in note for note in books.accounting.notes)
+    assert any("50000" in note.en for note in books.accounting.notes)
 
 
 def test_a_large_difference_is_a_violation_and_never_hidden() -> None:
@@ -67,7 +67,7 @@ def test_a_large_difference_is_a_violation_and_never_hidden() -> None:
     (violation,) = books.violations
     assert violation.difference_ns == books.accounting.imbalance_ns == -50_000_000
     assert abs(books.accounting.imbalance_ns) > TOLERANCE * books.accounting.step_ns
-    assert any("do not balance" in note for note in books.accounting.notes)
+    assert any("do not balance" in note.en for note in books.accounting.notes)
 
 
 def test_more_bubble_than_exposed_communication_is_a_violation() -> None:
@@ -84,7 +84,7 @@ def test_preparing_lies_beside_the_step() -> None:
 def test_idle_causes_that_totals_cannot_show_are_said_to_be_unknown() -> None:
     books = books_of(made(trace=[{"computing_ns": 100, "free_ns": 50}])).accounting
     assert books.parts["idle_unknown"] == 50
-    assert any("idle" in note and "trace or DB" in note for note in books.notes)
+    assert any("idle" in note.en and "trace or DB" in note.en for note in books.notes)
 
 
 def test_compute_is_split_by_engine_beside_the_parts() -> None:
@@ -118,4 +118,4 @@ def test_a_session_without_any_step_has_empty_books_that_say_so() -> None:
 def test_a_marked_step_without_device_tasks_says_that_none_were_captured() -> None:
     books = books_of(made(steps=[("1", 0, 100, 0)])).accounting
     assert books.parts["idle_unknown"] == 100
-    assert any("no device activity" in note for note in books.notes)
+    assert any("no device activity" in note.en for note in books.notes)

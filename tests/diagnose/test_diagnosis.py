@@ -122,12 +122,32 @@ def test_every_threshold_has_a_known_unit_and_a_reason() -> None:
     assert all(row.unit in UNITS and row.reason.endswith(".") for row in rows)
 
 
-def test_no_operator_type_plays_two_roles() -> None:
-    types = ["BatchMatMulV3", "SoftmaxV2", "SoftmaxGrad", "Muls", "Cast", "DropOutDoMask", "DropOutGenMask", "FlashAttentionScore",
-             "ScaledMaskedSoftmaxGrad", "MemSet", "FusedInferAttentionScoreV2", "TransData"]  # fmt: skip
-    for name in types:
-        roles = [role for role, patterns in load_classes().types.items() if any(re.fullmatch(pattern, name) for pattern in patterns)]
-        assert len(roles) == 1, name
+@pytest.mark.parametrize(
+    ("op_type", "role"),
+    [
+        ("BatchMatMulV3", "product"),
+        ("SoftmaxV2", "softmax"),
+        ("SoftmaxGrad", "softmax_grad"),
+        ("ScaledMaskedSoftmaxGrad", "softmax_grad"),
+        ("Cast", "bridge"),
+        ("DropOutDoMask", "bridge"),
+        ("DropOutGenMask", "aside"),
+        ("MemSet", "aside"),
+        ("FlashAttentionScore", "fused_attention"),
+        ("FusedInferAttentionScoreV2", "fused_attention"),
+        ("LayerNormV3", None),
+        ("LogSoftmaxV2", None),
+    ],
+)
+def test_an_operator_type_plays_the_one_role_expected(op_type: str, role: str | None) -> None:
+    types = load_classes().types
+    roles = [name for name, patterns in types.items() if any(re.fullmatch(pattern, op_type) for pattern in patterns)]
+    assert roles == ([role] if role else [])
+
+
+def test_everything_that_may_enter_a_run_may_also_bridge_it() -> None:
+    types = load_classes().types
+    assert set(types["entry"]) <= {*types["bridge"], "RealDiv|Div"}
 
 
 def test_a_diagnosis_survives_its_json() -> None:

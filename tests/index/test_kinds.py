@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from index.contract import IndexContract, agree, sample, unit
+from index.contract import IndexContract, agree, sample
 
 from kb.errors import UsageError
 from kb.index import choice
@@ -48,7 +48,7 @@ def test_kinds_agree_where_vectors_repeat(codes: list[tuple[int, int]], k: int, 
     palette = np.vstack([palette, np.zeros((1, 5), np.float32)])
     ids = np.array([row_id for row_id, _ in codes], dtype=np.int64)
     vectors = palette[[color for _, color in codes]]
-    query = unit((palette[0] + palette[1])[None])[0]
+    query = sample(1, 5, seed=seed + 100)[1][0]
     chosen = None if allowed is None else np.array(allowed, dtype=np.int64)
     answers = [kind(ids, vectors).search(query, k, allowed=chosen) for kind in (ExactIndex, FaissFlatIndex)]
     np.testing.assert_array_equal(answers[0][0], answers[1][0])

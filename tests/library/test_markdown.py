@@ -96,7 +96,7 @@ Text.
 """
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(RECORDS)
 def test_a_written_record_is_read_back_equal(record: Record) -> None:
     text = write_markdown(record)

@@ -66,7 +66,7 @@ def test_a_template_becomes_a_record_that_lists_its_checks(library: Path) -> Non
         ({"slug": "other"}, "is not its name"),
         ({"checks": [{"cause": 1}]}, r"\$\.checks\[0\]\.cause"),
         ({"name": {"zh": "检查"}}, "title has no text in en"),
-        ({"nmae": 1}, "unknown field `nmae`"),
+        ({"author": 1}, "unknown field `author`"),
     ],
 )
 def test_a_bad_template_names_file_and_place(library: Path, fields: dict[str, Any], said: str) -> None:
@@ -152,3 +152,10 @@ def test_the_fingerprint_changes_with_a_new_file(library: Path) -> None:
     first = fingerprint(library)
     _template(library)
     assert fingerprint(library) != first
+
+
+def test_a_dangling_link_is_an_error_and_not_a_crash(library: Path) -> None:
+    (library / "cards" / "gone.md").symlink_to(library / "nowhere.md")
+    for read in (read_records, fingerprint):
+        with pytest.raises(ContentError, match=r"gone\.md"):
+            read(library)

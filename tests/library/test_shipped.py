@@ -123,7 +123,7 @@ def test_the_sd3_recipe_carries_the_claim_and_all_ten_contradictions(records: di
     gain = recipe.cases[0].outcomes[0].gain_fraction
     assert gain == pytest.approx(0.319, abs=0.001)
     for lang in ("zh", "en"):
-        cautions = " ".join(caution.pick(lang) for case in recipe.cases for caution in case.cautions)  # type: ignore[arg-type]
+        cautions = " ".join(caution.pick(lang) for case in recipe.cases for caution in case.cautions)
         assert set(re.findall(r"\bF\d+", cautions)) == {f"F{n}" for n in range(1, 11)}
 
 

@@ -158,7 +158,8 @@ def write_rank(folder: Path, rank: int, *, world_size: int = 2, column_set: str 
             [["host", "hccl", "Launch_Ffts", "474.41", "4", "118.603", "89.18", "138.75", "389.155"]],
         ),
         f"{OUTPUT}/memory_record.csv": csv_text(
-            ["Component", "Timestamp(us)", "Total Allocated(MB)", "Total Reserved(MB)", "Total Active(MB)", "Stream Ptr", "Device Type"], memory
+            ["Component", "Timestamp(us)", "Total Allocated(MB)", "Total Reserved(MB)", "Total Active(MB)", "Stream Ptr", "Device Type"],
+            memory,
         ),
         f"{OUTPUT}/operator_memory.csv": csv_text(["Name", "Size(KB)", "Allocation Time(us)", "Release Time(us)", "Stream Ptr"], blocks),
         f"profiler_info_{rank}.json": info_json(rank),

@@ -6,7 +6,7 @@ class TestMine(BackendContract):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,14 @@ def _contents(folder: Path) -> Mapping[str, tuple[bytes, int]]:
 def _confesses(session: Session, sound: Session) -> bool:
     meta, before = session.meta, sound.meta
     return meta.capture.dropped_rows > 0 or len(meta.violations) > len(before.violations) or len(meta.missing) > len(before.missing)
+
+
+def loaded_or_refused(backend: Backend[Session], path: Path) -> Sequence[Session] | KbError:
+    """The sessions, or the error of ours; any other exception is a failure of the test."""
+    try:
+        return backend.load(path)
+    except KbError as error:
+        return error
 
 
 class BackendContract:
@@ -107,9 +115,8 @@ class BackendContract:
     def test_a_truncated_capture_is_refused_or_confessed(self, capture: Path, share: float) -> None:
         sound = self.subject.backend.load(capture)
         self.subject.truncate(capture, share)
-        try:
-            sessions = self.subject.backend.load(capture)
-        except KbError as error:
-            assert error.do or error.allowed
-            return
-        assert any(_confesses(session, before) for session, before in zip(sessions, sound, strict=True))
+        loaded = loaded_or_refused(self.subject.backend, capture)
+        if isinstance(loaded, KbError):
+            assert loaded.do or loaded.allowed
+        else:
+            assert any(_confesses(session, before) for session, before in zip(loaded, sound, strict=True))

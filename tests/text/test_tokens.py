@@ -61,7 +61,7 @@ def test_inflected_forms_of_a_word_share_one_token(forms: tuple[str, ...]) -> No
     assert len({tuple(tokenize(form)) for form in forms}) == 1
 
 
-@pytest.mark.parametrize("pair", [("fusion", "fused"), ("status", "stat"), ("axis", "ax"), ("process", "proces"), ("string", "str")])
+@pytest.mark.parametrize("pair", [("fusion", "fused"), ("status", "stat"), ("axis", "ax"), ("process", "procession"), ("string", "str")])
 def test_different_words_keep_apart(pair: tuple[str, str]) -> None:
     assert tokenize(pair[0]) != tokenize(pair[1])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from kb.diagnose import attention_wording as wording
-from kb.diagnose.accounting import Books
 from kb.diagnose.attention import AttentionRun, cube_floors_ns, find_runs
-from kb.diagnose.intervals import clipped, union_length
+from kb.diagnose.exposure import compute_exposed_ns, idle_ns, launch_gaps_ns, launch_interval_ns
 from kb.diagnose.thresholds import confidence, priority
 from kb.diagnose.view import RankView
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Where
@@ -23,8 +23,9 @@ CAUSE: Final = "unfused_attention"
 def unfused_attention(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     """Judge whether attention runs fused, from the representative step's compute kernels.
 
-    Exposed time is what the step would lose if the matched kernels vanished: other streams that compute at the
-    same time keep theirs. The gain bound subtracts what a fused kernel must still do on the cube.
+    Exposed time is what the step would lose if the matched kernels vanished: other streams that compute at the same
+    time keep theirs, and the idle time their launches cause goes with them. The gain bound subtracts what a fused
+    kernel must still do on the cube.
     """
     kernels = view.kernels
     if kernels is None:
@@ -40,63 +41,53 @@ def unfused_attention(view: RankView, thresholds: Thresholds) -> tuple[Judgement
     return (NotJudged(cause=CAUSE, reason=wording.NO_ATTENTION, capture=wording.CAPTURE_ATTENTION),)
 
 
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """Rows of all runs, what they expose (``launch_ns`` of it as idle time), and what of it fusing can save at most."""
+
+    matched: Array
+    exposed_ns: int
+    launch_ns: int
+    gain_ns: int
+    unfloored: int
+
+
 def _judged(view: RankView, kernels: Table, runs: Sequence[AttentionRun], thresholds: Thresholds) -> Finding | Healthy:
-    matched = np.array([position for run in runs for position in run.members])
-    exposed = _exposed_ns(view, kernels, matched)
-    share = exposed / view.accounting.step_ns
+    loss = _loss(view, kernels, runs, thresholds)
+    share = loss.exposed_ns / view.accounting.step_ns
     cited = _evidence(view, kernels, runs, int(thresholds["attention_evidence_runs"]))
     if share < thresholds["attention_minimum_share"]:
         return Healthy(cause=CAUSE, message=wording.negligible(share), metric="exposed_share", value=share, unit="ratio", evidence=cited)
-    return _finding(view, kernels, runs, matched, exposed, cited, thresholds)
-
-
-def _finding(
-    view: RankView,
-    kernels: Table,
-    runs: Sequence[AttentionRun],
-    matched: Array,
-    exposed: int,
-    cited: tuple[Evidence, ...],
-    thresholds: Thresholds,
-) -> Finding:
-    share = exposed / view.accounting.step_ns
-    spent = int(kernels["duration_ns"][matched].sum())
-    floors = cube_floors_ns(view, runs)
-    known = [floor for floor in floors if floor is not None]
-    unshaped = sum(not run.shaped for run in runs)
-    backward = sum(run.backward for run in runs)
-    gain = max(0, min(exposed, round(spent - sum(known))))
+    unshaped, backward = sum(not run.shaped for run in runs), sum(run.backward for run in runs)
     return Finding(
         cause=CAUSE,
         priority=priority(share, thresholds),
-        exposed_ns=exposed,
+        exposed_ns=loss.exposed_ns,
         share=share,
-        gain_bound_ns=gain,
-        confidence=confidence(thresholds, major=bool(unshaped), minor=len(known) < len(floors)),
-        message=wording.found(len(runs) - backward, backward, exposed, share, gain),
-        where=Where(operators=_types(view, kernels, matched)),
+        gain_bound_ns=loss.gain_ns,
+        confidence=confidence(thresholds, major=bool(unshaped), minor=bool(loss.unfloored)),
+        message=wording.found((len(runs) - backward, backward), loss.exposed_ns, loss.launch_ns, share, loss.gain_ns),
+        where=Where(operators=_types(view, kernels, loss.matched)),
         evidence=cited,
-        observed={"unfused_attention_runs": float(len(runs)), "kernels_per_run": len(matched) / len(runs), "exposed_share": share},
+        observed={"unfused_attention_runs": float(len(runs)), "kernels_per_run": len(loss.matched) / len(runs), "exposed_share": share},
         healthy={"unfused_attention_runs": 0.0, "kernels_per_run": 1.0},
-        notes=wording.gaps(unshaped, len(floors) - len(known), len(runs)),
+        notes=wording.gaps(unshaped, loss.unfloored, len(runs)),
     )
 
 
-def _exposed_ns(view: RankView, kernels: Table, matched: Array) -> int:
-    """Compute time that only the matched kernels cover, within the step."""
-    compute = ~view.communication(kernels)
-    others = compute.copy()
-    others[matched] = False
-    with_them, without = (_covered(view.books, kernels, mask) for mask in (compute, others))
-    return min(with_them - without, view.accounting.parts["compute"])
-
-
-def _covered(books: Books, kernels: Table, mask: Array) -> int:
-    starts = kernels["start_ns"][mask]
-    ends = starts + kernels["duration_ns"][mask]
-    if books.step is not None and books.step.window is not None and books.step.trace_row is None:
-        starts, ends = clipped(starts, ends, books.step.window)
-    return union_length(starts, ends)
+def _loss(view: RankView, kernels: Table, runs: Sequence[AttentionRun], thresholds: Thresholds) -> _Loss:
+    matched = np.array([position for run in runs for position in run.members])
+    least, most = (int(thresholds[f"launch_gap_{end}"] * 1e3) for end in ("least", "most"))
+    gaps = launch_gaps_ns(view, kernels, [run.members for run in runs], most)
+    compute = compute_exposed_ns(view, kernels, matched)
+    # Where the host sets the pace, launches saved here shorten idle time anywhere later in the step.
+    saved = round((len(matched) - len(runs)) * launch_interval_ns(view, kernels, least, most))
+    exposed = max(compute + gaps, min(saved, compute + idle_ns(view)))
+    floors = cube_floors_ns(view, runs)
+    known = [floor for floor in floors if floor is not None]
+    spent = int(kernels["duration_ns"][matched].sum()) + gaps
+    gain = max(0, min(exposed, max(saved, round(spent - sum(known)))))
+    return _Loss(matched, exposed, exposed - compute, gain, len(floors) - len(known))
 
 
 def _evidence(view: RankView, kernels: Table, runs: Sequence[AttentionRun], limit: int) -> tuple[Evidence, ...]:

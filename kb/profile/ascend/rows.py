@@ -84,9 +84,16 @@ def read_header(handle: BinaryIO, label: str) -> tuple[tuple[str, ...], int]:
         number += 1
         text = _decoded(_without_mark(raw, label) if number == 1 else raw, number, label)
         if text.strip():
-            with _field_limit():
-                return tuple(cell.strip() for cell in next(csv.reader([text]))), number + 1
+            return _header_cells(text, f"{label}:{number}"), number + 1
     raise MalformedInputError(f"{label}:1: empty file", do="export again; the export did not finish")
+
+
+def _header_cells(line: str, where: str) -> tuple[str, ...]:
+    with _field_limit():
+        try:
+            return tuple(cell.strip() for cell in next(csv.reader([line])))
+        except csv.Error as error:
+            raise MalformedInputError(f"{where}: {error}", do="export again; the file was cut or edited") from error
 
 
 def chunks(handle: BinaryIO, label: str, first: int) -> Iterator[Chunk]:
