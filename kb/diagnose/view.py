@@ -11,7 +11,7 @@ from kb.diagnose.accounting import Books, account, is_communication
 from kb.diagnose.operators import OperatorClasses, matching
 from kb.domain.accounting import Accounting
 from kb.domain.finding import Evidence
-from kb.session.meta import Group
+from kb.session.meta import Group, SessionMeta
 from kb.session.session import Array, Session, Table
 
 
@@ -106,8 +106,15 @@ def cluster_view(ranks: Sequence[RankView]) -> ClusterView:
         stages={stage: tuple(staged[stage]) for stage in sorted(staged)},
         groups=tuple(groups.values()),
         world_size=max((meta.world_size for meta in metas if meta.world_size is not None), default=None),
-        pipeline=max((meta.parallel.pipeline for meta in metas if meta.parallel.pipeline is not None), default=None),
+        pipeline=_pipeline(metas),
     )
+
+
+def _pipeline(metas: Sequence[SessionMeta]) -> int | None:
+    """Number of pipeline stages: as stated; a job on one device has one."""
+    stated = [meta.parallel.pipeline for meta in metas if meta.parallel.pipeline is not None]
+    alone = bool(metas) and all(meta.world_size == 1 for meta in metas)
+    return max(stated, default=1 if alone else None)
 
 
 def stage_of(session: Session) -> int | None:

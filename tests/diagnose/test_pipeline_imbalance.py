@@ -199,3 +199,10 @@ def test_the_bound_never_exceeds_exposed_time_and_that_never_the_waiting(compute
     if isinstance(judgement, Finding):
         assert 0 <= judgement.gain_bound_ns <= judgement.exposed_ns <= waiting * MS
         assert judgement.share <= 1.0
+
+
+def test_a_job_on_one_device_has_no_pipeline() -> None:
+    alone = judged([rank(0, None, 200 * MS, waiting=0, world_size=1, parallel=Parallel())])
+    assert isinstance(alone, NotJudged)
+    assert "no pipeline" in alone.reason.en
+    assert alone.capture.en == ""
