@@ -27,9 +27,9 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
     """
     ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase)
     best = _best_per_strategy(ranked)
-    ordered = _tiers_first(
-        sorted(best, key=lambda item: (-item.gain_fraction * weights.tier_weight[item.provenance], item.id)), weights.equal_fit
-    )
+    # A stable sort: equal expectations keep the catalogue's order, most direct answer first.
+    by_gain = sorted(best, key=lambda item: -item.gain_fraction * weights.tier_weight[item.provenance])
+    ordered = _tiers_first(by_gain, weights.equal_fit)
     closest = _shortfall(diagnosis, ordered, constraints)
     notes = (_nothing(),) if not diagnosis.all_findings() else ()
     blocked = bool(excluded) and not ordered

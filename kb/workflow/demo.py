@@ -18,6 +18,7 @@ from kb.domain.text import Lang, Text
 from kb.errors import KbError
 from kb.profile.simulated.options import Options
 from kb.recommend.plan import plan
+from kb.recommend.support import PastCase
 from kb.report.answers import recommendation_document
 from kb.report.comparison import comparison_document, verdict_line
 from kb.report.diagnosis import diagnosis_document
@@ -35,14 +36,14 @@ from kb.workflow.diagnose import Diagnosed, diagnose_paths, diagnose_sessions
 from kb.workflow.draft import Wording, draft_from_sessions
 from kb.workflow.publish import publish, with_sessions
 from kb.workflow.recommend import recommend_for
-from kb.workflow.search import find
+from kb.workflow.search import find, similar
 from kb.workflow.simulate import simulated_session
 from kb.workflow.workspace import Workspace
 
 _FOLDER = "demo"
 
 
-def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: str, seed: int) -> Iterator[Text]:
+def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: str, seed: int, program: str) -> Iterator[Text]:
     """Simulate, diagnose, search, recommend, apply, compare, publish, search again.
 
     Works in a workspace of its own (wiped first), so that nothing simulated mixes with the user's records. Yields one
@@ -54,7 +55,7 @@ def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: s
         diagnosed = diagnose_sessions((session,), casebook.catalogue)
         yield _captured(session, diagnosed)
         yield from _diagnosed(diagnosed, casebook)
-        yield _found(find(casebook, CaseQuery(text=_words(diagnosed), limit=3)))
+        yield _found(similar(casebook, diagnosed), diagnosed)
         recommendation = recommend_for(casebook, diagnosed, Constraints())
         best = _first_simulatable(recommendation)
         yield _recommended(best)
@@ -68,25 +69,26 @@ def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: s
         steps = plan(recommendation, diagnosed.diagnosis, casebook.catalogue)
         documents = _documents(diagnosed, recommendation, steps, casebook, lang)
         report = _keep(own, (*documents, comparison_document(applied.comparison, lang)), {"before": applied.before, "after": applied.after})
-    yield _next(own, report, record.slug)
+    yield _next(own, report, record.slug, program)
 
 
-def demo_on_profile(place: Workspace, progress: Progress, lang: Lang, path: Path) -> Iterator[Text]:
+def demo_on_profile(place: Workspace, progress: Progress, lang: Lang, path: Path, *, program: str) -> Iterator[Text]:
     """The same on a real profile, up to the plan: the change itself happens on the user's machine."""
     own = place.separate(_FOLDER).prepared()
     diagnosed = diagnose_paths((path,))
     with open_casebook(own, progress) as casebook:
         yield _captured(diagnosed.sessions[0], diagnosed)
         yield from _diagnosed(diagnosed, casebook)
-        yield _found(find(casebook, CaseQuery(text=_words(diagnosed), limit=3)))
+        yield _found(similar(casebook, diagnosed), diagnosed)
         recommendation = recommend_for(casebook, diagnosed, Constraints())
         if recommendation.strategies:
             yield _recommended(recommendation.strategies[0])
         steps = plan(recommendation, diagnosed.diagnosis, casebook.catalogue)
         report = _keep(own, _documents(diagnosed, recommendation, steps, casebook, lang), {})
     yield Text(
-        zh=f"报告与 {len(steps.steps)} 步方案：{report}\n接下来：改动后重新采集，再运行 kb compare {path} <新采集>",
-        en=f"Report and a plan of {len(steps.steps)} steps: {report}\nNext: make the change, capture again, kb compare {path} <new capture>",
+        zh=f"报告与 {len(steps.steps)} 步方案：{report}\n接下来：改动后重新采集，再运行 {program} compare {path} <新采集>",
+        en=f"Report and a plan of {len(steps.steps)} steps: {report}\n"
+        f"Next: make the change, capture again, {program} compare {path} <new capture>",
     )
 
 
@@ -142,21 +144,21 @@ def _finding(finding: Finding, casebook: Casebook) -> Text:
     )
 
 
-def _words(diagnosed: Diagnosed) -> str:
+def _found(past: tuple[PastCase, ...], diagnosed: Diagnosed) -> Text:
+    """The most similar case of the leading cause; without one, the nearest record as a lead only."""
     findings = diagnosed.diagnosis.all_findings()
-    return f"{findings[0].message.zh} {findings[0].message.en}" if findings else "performance"
-
-
-def _found(answer: Answer) -> Text:
-    if not answer.hits:
+    if not findings or not past:
         return Text(zh="案例库中没有相似案例", en="No similar case in the casebook")
-    best = answer.hits[0]
-    why = best.why[0].text if best.why else Text(zh="-", en="-")
-    doubt = Text(zh="（相似度低，仅供参考）", en=" (weak, a lead only)") if answer.abstained else Text()
-    return Text(
-        zh=f"最相似的案例：{best.slug}@{best.version}{doubt.zh}，{why.zh}",
-        en=f"Most similar case: {best.slug}@{best.version}{doubt.en}, {why.en}",
-    )
+    cause = findings[0].cause
+    same = [item for item in past if any(case.cause == cause for case in item.record.cases)]
+    hit = (same or list(past))[0].hit
+    why = Text(zh="；".join(reason.text.zh for reason in hit.why[:2]), en="; ".join(reason.text.en for reason in hit.why[:2]))
+    name = f"{hit.slug}@{hit.version}"
+    if not same:
+        return Text(
+            zh=f"没有同一原因的案例；文字最接近的是 {name}，仅供参考", en=f"No case of this cause; nearest by words is {name}, a lead only"
+        )
+    return Text(zh=f"最相似的案例：{name}（{why.zh}）", en=f"Most similar case: {name} ({why.en})")
 
 
 def _first_simulatable(recommendation: Recommendation) -> RankedStrategy:
@@ -171,9 +173,13 @@ def _recommended(item: RankedStrategy) -> Text:
     figures = f"{signed_percent(item.gain_fraction)} [{percent(low)}, {percent(high)}]"
     words = labels("zh"), labels("en")
     tier = f"provenance.{item.provenance}"
+    count = len(item.cases)
+    backing = Text(zh=f"{count} 个案例，来源等级：{words[0](tier)}", en=f"{count} case{'s' * (count > 1)}, {words[1](tier)}")
+    if not count:
+        backing = Text(zh="没有案例，仅为先验估计", en="no case, a prior only")
     return Text(
-        zh=f"推荐 {item.id}：预期单步收益 {figures}，{len(item.cases)} 个案例，来源等级：{words[0](tier)}",
-        en=f"Recommended {item.id}: expected gain {figures} of the step, {len(item.cases)} cases, {words[1](tier)}",
+        zh=f"推荐 {item.id}：预期单步收益 {figures}，{backing.zh}",
+        en=f"Recommended {item.id}: expected gain {figures} of the step, {backing.en}",
     )
 
 
@@ -218,12 +224,12 @@ def _keep(own: Workspace, documents: tuple[Document, ...], sessions: dict[str, S
     return report
 
 
-def _next(own: Workspace, report: Path, slug: str) -> Text:
+def _next(own: Workspace, report: Path, slug: str, program: str) -> Text:
     lines = [
-        f"KB_HOME={own.home} kb show {slug}@1",
-        f"kb compare {own.home / 'before.prof'} {own.home / 'after.prof'}",
-        "kb demo --soc 910b4 --seed 7",
-        "kb demo --profile PATH/TO/rank_0_ascend_pt",
+        f"KB_HOME={own.home} {program} show {slug}@1",
+        f"{program} compare {own.home / 'before.prof'} {own.home / 'after.prof'}",
+        f"{program} demo --soc 910b4 --seed 7",
+        f"{program} demo --profile PATH/TO/rank_0_ascend_pt",
     ]
     listed = "\n  ".join(lines)
     return Text(zh=f"报告：{report}\n接下来可以试试：\n  {listed}", en=f"Report: {report}\nTry next:\n  {listed}")

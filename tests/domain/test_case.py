@@ -29,6 +29,9 @@ def test_a_loss_is_negative() -> None:
     assert gain == pytest.approx(-0.2)
 
 
-@pytest.mark.parametrize(("before", "after"), [(None, Quantity(1, "ms")), (Quantity(1, "ms"), None), (Quantity(0, "ms"), Quantity(1, "ms"))])
+_ONE = Quantity(1, "ms")
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, _ONE), (_ONE, None), (Quantity(0, "ms"), _ONE)])
 def test_a_missing_side_gives_no_gain(before: Quantity | None, after: Quantity | None) -> None:
     assert _outcome(before, after).gain_fraction is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -28,15 +30,24 @@ def run(options: Options, console: Console) -> int:
     """Tell the story, a step at a time."""
     place = workspace()
     if options.profile is not None:
-        story = demo_on_profile(place, console.progress(), console.lang, options.profile)
+        story = demo_on_profile(place, console.progress(), console.lang, options.profile, program=_program())
     else:
-        story = demo(place, console.progress(), console.lang, model=options.model, soc=options.soc, seed=options.seed)
+        story = demo(place, console.progress(), console.lang, model=options.model, soc=options.soc, seed=options.seed, program=_program())
     if console.as_json:
         console.json({"steps": [plain(step) for step in story]})
         return ExitCode.DONE
     for number, step in enumerate(story, start=1):
         console.line(f"{number}. {step.pick(console.lang)}")
     return ExitCode.DONE
+
+
+def _program() -> str:
+    """How the user reaches this program: its bare name when that is on the path, else as it was called."""
+    called = Path(sys.argv[0])
+    if called.name not in ("kb", "diagnosis-recipes"):
+        return "kb"
+    found = shutil.which(called.name)
+    return called.name if found and Path(found).resolve() == called.resolve() else str(called)
 
 
 COMMAND = Command(
