@@ -36,7 +36,7 @@ test: $(DEV_STAMP)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m "not browser and not peers and not transformers"
 
 check: $(DEV_STAMP)
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:cli $(BIN)/lint-imports --no-cache

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from kb.profile.sources import load
-from kb.session.codec import to_bytes
-from kb.tune.application import apply
-
 from kb.errors import ExitCode, UsageError
+from kb.profile.sources import load
 from kb.report.comparison import comparison_document
 from kb.report.payload import comparison_payload
 from kb.report.plain import PlainRenderer
+from kb.session.codec import to_bytes
+from kb.tune.application import apply
 from kb.workflow.location import shipped_catalogue
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console

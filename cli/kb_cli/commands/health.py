@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from kb.errors import ExitCode
 from kb.profile.sources import load
 from kb.report.health import health_document
-from kb.session.health import assess
-
-from kb.errors import ExitCode
 from kb.report.payload import plain
 from kb.report.plain import PlainRenderer
+from kb.session.health import assess
 from kb_cli.command import Argument, Command, Common
 from kb_cli.console import Console
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from kb.session.codec import to_bytes
-
 from kb.errors import ExitCode
 from kb.profile.simulated.options import Options as SimulatorOptions
+from kb.session.codec import to_bytes
 from kb.workflow.location import shipped_catalogue
 from kb.workflow.simulate import DEFAULT_SOC, simulated_session
 from kb_cli.command import Argument, Command, Common, Flag
