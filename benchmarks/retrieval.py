@@ -6,7 +6,7 @@ A document is ``{"id", "text"}``; a query ``{"id", "type", "text", "qrels": {doc
 ``{"id", "ranked"}``: the first 100 documents of the full stack, before ``ignore`` is removed. The last line of the output is
 JSON: nDCG@10 (gain 2^grade - 1, log2 discount, ideal over all of ``qrels``), recall@5 (grade-3 documents in the first five /
 min(5, their number)) and MRR of the first grade-3 document, by type and over all, with 95 % bootstrap intervals over queries,
-for the full stack, words alone and the embedder alone.
+for the full stack, words alone, the embedder alone and BM25 without the glossary.
 """
 
 from __future__ import annotations
@@ -14,35 +14,25 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import random
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import msgspec
 
+from benchmarks.judging import Row, by_group, lines, systems
 from kb.domain.case import CaseQuery
 from kb.domain.catalogue import Catalogue
 from kb.domain.protocols import Embedder, Store
 from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.embed.choice import open_embedder
-from kb.errors import KbError
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
-from kb.search.dense import load_vectors
 from kb.search.prepare import prepare
-from kb.search.query import search
-from kb.search.weights import load_weights
 from kb.store.sqlite import open_store
 from kb.text.language import chinese_share
-
-DEPTH = 100
-DRAWS = 2000
-Row = Mapping[str, Any]
-Ranker = Callable[[str], list[str]]
 
 
 def main() -> None:
@@ -55,14 +45,16 @@ def main() -> None:
     parser.add_argument("--glossary", choices=("yes", "no"), default="yes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    documents, queries = _lines(options.docs), _lines(options.queries)
+    documents, queries = lines(options.docs), lines(options.queries)
     catalogue = _catalogue(options.glossary == "yes")
     embedder = open_embedder(options.embedder, cache=options.cache)
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(Path(folder) / "retrieval.db", writable=True)
         names = _filled(store, documents, embedder)
-        systems = _systems(store, embedder, catalogue, names)
-        ranked = {system: {query["id"]: rank(query["text"]) for query in queries} for system, rank in systems.items()}
+        rankers = systems(store, embedder, catalogue, CaseQuery(kinds=("card",)))
+        ranked = {
+            name: {query["id"]: [names[hit.slug] for hit in rank(query["text"])] for query in queries} for name, rank in rankers.items()
+        }
         store.close()
     if options.out:
         rows = (json.dumps({"id": query["id"], "ranked": ranked["full"][query["id"]]}) for query in queries)
@@ -70,10 +62,6 @@ def main() -> None:
     report = {system: _report(queries, answers, options.seed) for system, answers in ranked.items()}
     facts = {"documents": len(documents), "queries": len(queries), "glossary_rows": len(catalogue.glossary), "embedder": embedder.model_id}
     print(json.dumps({**report.pop("full"), **report, **facts}, ensure_ascii=False))
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def _catalogue(glossary: bool) -> Catalogue:
@@ -100,34 +88,12 @@ def _bare(slug: str) -> Record:
     return Record(kind="card", slug=slug, title=Text(), summary=Text(), body=Text())
 
 
-def _systems(store: Store, embedder: Embedder, catalogue: Catalogue, names: Mapping[str, str]) -> dict[str, Ranker]:
-    shipped = load_weights()
-    vectors = load_vectors(store, embedder)
-
-    def ranker(used: Embedder | None, lexical: float) -> Ranker:
-        weights = msgspec.structs.replace(shipped, lexical=lexical)
-
-        def rank(text: str) -> list[str]:
-            query = CaseQuery(text=text, kinds=("card",), limit=DEPTH)
-            try:
-                hits = search(query, store=store, embedder=used, catalogue=catalogue, weights=weights, vectors=vectors).hits
-            except KbError:
-                return []
-            return [names[hit.slug] for hit in hits]
-
-        return rank
-
-    return {"full": ranker(embedder, shipped.lexical), "words": ranker(None, shipped.lexical), "embedder_alone": ranker(embedder, 0.0)}
-
-
 def _report(queries: Sequence[Row], ranked: Mapping[str, list[str]], seed: int) -> dict[str, Any]:
-    scores = {metric: [score(query, _kept(query, ranked[query["id"]])) for query in queries] for metric, score in METRICS.items()}
     types = [query["type"] for query in queries]
     report: dict[str, Any] = {}
-    for metric, values in scores.items():
-        by_type = {name: [value for value, kind in zip(values, types, strict=True) if kind == name] for name in dict.fromkeys(types)}
-        report[metric] = {name: round(fmean(group), 4) for name, group in {**by_type, "all": values}.items()}
-        report[f"{metric}_interval95"] = {name: _interval(group, seed) for name, group in {**by_type, "all": values}.items()}
+    for metric, score in METRICS.items():
+        values = [score(query, _kept(query, ranked[query["id"]])) for query in queries]
+        report[metric], report[f"{metric}_interval95"] = by_group(values, types, seed)
     return report
 
 
@@ -158,13 +124,6 @@ def mrr(query: Row, ranked: Sequence[str]) -> float:
 
 
 METRICS: Mapping[str, Callable[[Row, Sequence[str]], float]] = {"ndcg10": ndcg10, "recall5": recall5, "mrr": mrr}
-
-
-def _interval(values: Sequence[float], seed: int) -> list[float]:
-    """95 % bootstrap interval of the mean over queries."""
-    draw = random.Random(seed)
-    means = sorted(fmean(draw.choices(values, k=len(values))) for _ in range(DRAWS))
-    return [round(means[int(0.025 * DRAWS)], 4), round(means[int(0.975 * DRAWS) - 1], 4)]
 
 
 if __name__ == "__main__":

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+_INTERRUPTED = 130
+
 
 def main() -> int:
     """Entry point of ``kb`` and ``diagnosis-recipes``."""
-    from kb_cli.boundary import run_program
-
-    return run_program("kb")
+    return _run("kb")
 
 
 def profiler() -> int:
     """Entry point of ``profiler``."""
-    from kb_cli.boundary import run_program
-
-    return run_program("profiler")
+    return _run("profiler")
 
 
 def cann_profile() -> int:
     """Entry point of ``cann-profile``."""
-    from kb_cli.boundary import run_program
-
-    return run_program("cann-profile")
+    return _run("cann-profile")
 
 
 def cann_tune() -> int:
     """Entry point of ``cann-tune``."""
-    from kb_cli.boundary import run_program
+    return _run("cann-tune")
 
-    return run_program("cann-tune")
+
+def _run(program: str) -> int:
+    try:
+        from kb_cli.boundary import run_program
+
+        return run_program(program)
+    except KeyboardInterrupt:
+        # Pressed while modules were still loading, before the boundary could answer.
+        return _INTERRUPTED

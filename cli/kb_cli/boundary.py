@@ -17,6 +17,8 @@ from kb_cli.programs import PROGRAMS, QUICK, commands
 def run_program(program: str, argv: list[str] | None = None) -> int:
     """Run one call of ``program`` and return its exit status. Never raises."""
     words = sys.argv[1:] if argv is None else argv
+    if sys.stdout is None:  # the shell closed it: nothing printed would arrive
+        return _report("standard output is closed\n  do: run with an open standard output, or send it to a file", ExitCode.CANNOT)
     try:
         status = _dispatch(program, words)
         sys.stdout.flush()

@@ -27,12 +27,18 @@ class Argument:
 
 @dataclass(frozen=True)
 class Flag:
-    """An option. ``name`` is the spelling; ``choices`` limits the values."""
+    """An option. ``name`` is the spelling, ``short`` a one-letter one beside it; ``choices`` limits the values."""
 
     name: str
     help: str
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
+    short: str = ""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every way to write it."""
+        return (self.name, self.short) if self.short else (self.name,)
 
 
 @dataclass(frozen=True, kw_only=True)

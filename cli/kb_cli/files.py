@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from kb.errors import KbError
 from kb.files import write_whole
 
 
-def write_new(path: Path, content: str | bytes, *, force: bool = False) -> None:
+def write_new(path: Path, content: str | bytes, *, force: bool = False, keep: Iterable[Path] = ()) -> None:
     """Write a whole file or nothing. A device such as a pipe is written to directly.
 
-    Raises KbError when ``path`` exists and ``force`` is False; OSError (disk full, no such folder) passes through.
+    Raises KbError when ``path`` exists and ``force`` is False, and whatever ``force`` says when it is one of the
+    inputs named by ``keep``; OSError (disk full, no such folder) passes through.
     """
     data = content.encode() if isinstance(content, str) else content
+    if path.exists() and any(source.exists() and path.samefile(source) for source in keep):
+        raise KbError(f"{path} is the input", allowed="another file", do="choose another name for the output")
     if path.exists() and not path.is_file():
         path.write_bytes(data)
         return

@@ -49,10 +49,12 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
         parser.add_argument(parameter.field, type=parameter.scalar, **settings)
         return
     if parameter.scalar is bool:
-        parser.add_argument(declared.name, dest=parameter.field, action="store_true", default=False)
+        parser.add_argument(*declared.spellings, dest=parameter.field, action="store_true", default=False)
         return
     action = "append" if parameter.repeats else "store"
-    parser.add_argument(declared.name, dest=parameter.field, type=parameter.scalar, action=action, required=parameter.required, **settings)
+    parser.add_argument(
+        *declared.spellings, dest=parameter.field, type=parameter.scalar, action=action, required=parameter.required, **settings
+    )
 
 
 def typer_app(name: str, commands: Mapping[str, Callable[[], Command[Any]]], chosen: list[tuple[Command[Any], Common]]) -> typer.Typer:
@@ -109,10 +111,10 @@ def _signature_parameter(parameter: Parameter) -> inspect.Parameter:
     if isinstance(declared, Argument):
         info: Any = typer.Argument(help=declared.help, metavar=declared.metavar)
     elif parameter.scalar is bool:
-        info = typer.Option(declared.name, help=declared.help)
+        info = typer.Option(*declared.spellings, help=declared.help)
     else:
         metavar = "|".join(declared.choices) if declared.choices else declared.metavar
-        info = typer.Option(declared.name, help=declared.help, metavar=metavar, show_default=parameter.default not in (None, "", ()))
+        info = typer.Option(*declared.spellings, help=declared.help, metavar=metavar, show_default=parameter.default not in (None, "", ()))
     default: Any = inspect.Parameter.empty
     if not parameter.required:
         default = list(parameter.default) if parameter.repeats else parameter.default

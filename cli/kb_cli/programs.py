@@ -12,17 +12,32 @@ _KB: Final[Mapping[str, str]] = {
     "demo": "demo",
     "diagnose": "diagnose",
     "health": "health",
+    "convert": "convert",
     "search": "search",
     "recommend": "recommend",
     "apply": "apply",
     "compare": "compare",
+    "report": "report",
     "publish": "publish",
     "show": "show",
     "log": "log",
+    "history": "history",
+    "diff": "diff",
+    "verify": "verify",
+    "used": "used",
+    "alias": "alias",
+    "deprecate": "deprecate",
+    "yank": "yank",
     "list": "listing",
     "template apply": "template_apply",
+    "template export": "template_export",
     "card": "card",
     "simulate model": "simulate_model",
+    "export": "export",
+    "import": "import_records",
+    "backup": "backup",
+    "restore": "restore",
+    "lint": "lint",
     "doctor": "doctor",
 }
 _PROFILER: Final[Mapping[str, str]] = {
@@ -40,7 +55,7 @@ PROGRAMS: Final[Mapping[str, Mapping[str, str]]] = {
     "cann-tune": _CANN_TUNE,
 }
 # These parse without Typer: they are what people run all day (design rule 9).
-QUICK: Final = frozenset({"search", "show", "diagnose"})
+QUICK: Final = frozenset({"search", "show", "diagnose", "report"})
 
 
 def loader(module: str) -> Callable[[], Command[Any]]:

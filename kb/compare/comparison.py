@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from kb.compare.comparability import common_work, doubts, refusals
-from kb.compare.deltas import operator_deltas, part_deltas
+from kb.compare.deltas import operator_deltas, part_deltas, work_classes
+from kb.compare.evidence import all_lengths, cause_deltas, cautions, controls, order_caution, scaling, tails, warms_up
 from kb.compare.limits import load_limits
 from kb.compare.noise import Band, Basis, lower_median, noise_band, verdict
 from kb.diagnose.operators import load_classes
-from kb.diagnose.steps import candidates, complete_steps
 from kb.diagnose.view import RankView, rank_view
 from kb.domain.comparison import Comparison, Verdict
 from kb.domain.diagnosis import SessionDiagnosis
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
+from kb.session.meta import SessionMeta
 from kb.session.session import Array, Session
 
 _NO_STEP: Final = Text("至少一方没有完整的一步", "at least one side has no complete step")
 _BOOKS: Final = Text("至少一方的账目不平，分项差异不可信", "the books of at least one side do not balance, so its parts cannot be trusted")
+_INTERLEAVE: Final = Text(
+    "差异小于两次采集之间常见的波动：请交替重跑两方（A B A B），每方至少三次采集，再下结论",
+    "the difference is within what two captures of one program differ by: re-run interleaved (A B A B), at least three captures a side",
+)
 _UNCHECKED: Final = Text(
     "缺少算子类型，无法核对两次是不是同一任务", "operator types are missing: whether both did the same work is unchecked"
 )
@@ -50,14 +56,32 @@ def compare(before: Session, after: Session, *, diagnoses: tuple[SessionDiagnosi
     reasons, a gain of 0 and an empty interval; parts and operators are still there. ``diagnoses`` (of before and
     after) fills resolved and new causes. Never raises for what the sessions hold.
     """
+    return compare_sets((before,), (after,), diagnoses=diagnoses)
+
+
+def compare_sets(
+    before: Sequence[Session], after: Sequence[Session], *, diagnoses: tuple[SessionDiagnosis, SessionDiagnosis] | None = None
+) -> Comparison:
+    """The same for repeats: one or more captures a side of one rank each, at least one a side.
+
+    With several captures the spread between them is what counts: the noise comes from their middle steps. Parts,
+    operators and names are those of the middle capture of each side; ``diagnoses`` belong to those.
+    """
     classes, limits = load_classes(), load_limits()
-    views = rank_view(before, classes), rank_view(after, classes)
-    steps = _lengths(before), _lengths(after)
-    outcome = _outcome(views, steps, limits)
+    first, second = middle(before), middle(after)
+    views = rank_view(first, classes), rank_view(second, classes)
+    steps = _pooled(before), _pooled(after)
+    spread = _spread(before), _spread(after)
+    captures = len(before), len(after)
+    outcome = _outcome(views, spread, captures, limits)
     resolved, new = _causes(diagnoses)
+    operators = operator_deltas(*views)
+    untouched, drift = controls(operators)
+    lengths = views[0].accounting.step_ns, views[1].accounting.step_ns
+    more = (*cautions((before, after), drift, limits), *(order_caution(before, after) if max(captures) > 1 else ()))
     return Comparison(
-        before=before.meta.name,
-        after=after.meta.name,
+        before=first.meta.name,
+        after=second.meta.name,
         verdict=outcome.verdict,
         before_step_ns=views[0].accounting.step_ns,
         after_step_ns=views[1].accounting.step_ns,
@@ -66,13 +90,25 @@ def compare(before: Session, after: Session, *, diagnoses: tuple[SessionDiagnosi
         interval_level=limits["interval_level"],
         noise_fraction=outcome.band.fraction,
         n=(len(steps[0]), len(steps[1])),
-        origins=(before.meta.origin, after.meta.origin),
+        origins=(first.meta.origin, second.meta.origin),
         parts=part_deltas(*views),
-        operators=operator_deltas(*views),
+        operators=operators,
         resolved_causes=resolved,
         new_causes=new,
-        reasons=outcome.reasons,
+        reasons=(*outcome.reasons, *more),
+        captures=captures,
+        causes=cause_deltas(diagnoses),
+        controls=untouched,
+        control_drift=drift,
+        p99_ns=tails(*steps, limits),
+        scaling_efficiency=scaling(first.meta, second.meta, lengths),
     )
+
+
+def middle(captures: Sequence[Session]) -> Session:
+    """The capture whose middle step is the (lower) middle one; captures without a step come last."""
+    ordered = sorted(captures, key=lambda capture: lower_median(own) if len(own := _lengths(capture)) else sys.maxsize)
+    return ordered[(len(ordered) - 1) // 2]
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -82,9 +118,9 @@ class _Outcome(msgspec.Struct, frozen=True):
     reasons: tuple[Text, ...]
 
 
-def _outcome(views: tuple[RankView, RankView], steps: tuple[Array, Array], limits: Thresholds) -> _Outcome:
+def _outcome(views: tuple[RankView, RankView], steps: tuple[Array, Array], captures: tuple[int, int], limits: Thresholds) -> _Outcome:
     metas = views[0].session.meta, views[1].session.meta
-    totals = views[0].totals_by_type(), views[1].totals_by_type()
+    totals = work_classes(views[0]), work_classes(views[1])
     against = refusals(*metas, totals, limits)
     if not len(steps[0]) or not len(steps[1]):
         against = (*against, _NO_STEP)
@@ -96,13 +132,33 @@ def _outcome(views: tuple[RankView, RankView], steps: tuple[Array, Array], limit
     if any(view.books.violations for view in views):
         doubted.append(_BOOKS)
     unchecked = () if common_work(*totals) is not None else (_UNCHECKED,)
-    judged = "inconclusive" if doubted else verdict(gain, band, limits)
-    return _Outcome(judged, gain, band, (*doubted, *unchecked, *_BASES[band.basis]))
+    judged = verdict(gain, band, limits)
+    if min(captures) == 1 and band.basis == "repeats" and _between(metas, gain, limits) and judged in ("improved", "regressed"):
+        doubted.append(_INTERLEAVE)
+    basis = _BASES[band.basis] if min(captures) == 1 else ()
+    return _Outcome("inconclusive" if doubted else judged, gain, band, (*doubted, *unchecked, *basis))
+
+
+def _between(metas: tuple[SessionMeta, SessionMeta], gain: float, limits: Thresholds) -> bool:
+    """Whether two measured captures may differ by ``gain`` without any change."""
+    return "simulated" not in (metas[0].origin, metas[1].origin) and abs(gain) <= limits["single_step_noise"]
+
+
+def _pooled(captures: Sequence[Session]) -> Array:
+    return np.concatenate([_lengths(capture) for capture in captures])
+
+
+def _spread(captures: Sequence[Session]) -> Array:
+    """Values whose scatter is the noise: the steps of one capture, or the middle step of each of several."""
+    if len(captures) == 1:
+        return _lengths(captures[0])
+    return np.array([lower_median(own) for capture in captures if len(own := _lengths(capture))], np.int64)
 
 
 def _lengths(session: Session) -> Array:
-    """Lengths of the steps that may represent the run, int64 ns, shape (n,)."""
-    return np.array([step.step_ns for step in candidates(complete_steps(session))], np.int64)
+    """Lengths of the steps that may represent the run, int64 ns, shape (n,); a first step that is a warm-up is left out."""
+    every = all_lengths(session)
+    return every[1:] if warms_up(every, load_limits()) else every
 
 
 def _causes(diagnoses: tuple[SessionDiagnosis, SessionDiagnosis] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

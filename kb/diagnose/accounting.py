@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from msgspec.structs import replace
 
+from kb.diagnose.hosts import load_host_classes
+from kb.diagnose.idle import Idle, Intervals, split_idle
 from kb.diagnose.intervals import clipped, union_length
 from kb.diagnose.operators import OperatorClasses, matching, starting
+from kb.diagnose.planes import OpWait, op_waits
 from kb.diagnose.steps import Step, complete_steps, representative, rows_of
 from kb.domain.accounting import PARTS, TOLERANCE, Accounting, Part
 from kb.domain.text import Text
@@ -41,6 +44,14 @@ _PLANE: Final = Text(
     zh="通信的等待、传输与空闲取自导出工具报告的那一个平面",
     en="communication wait, transit and idle are those of the one plane the exporter reports",
 )
+_PLANES: Final = Text(
+    zh="通信的等待取自各平面的任务：wait 为各平面之并集，wait_longest_plane 为等待最长的平面",
+    en="communication wait comes from the tasks of the planes: wait is the union over planes, wait_longest_plane the plane that waits most",
+)
+_IDLE_CAUSES: Final = Text(
+    zh="空闲按主机侧事件拆分：设备空闲时主机在做什么；没有对应事件的计为原因未知",
+    en="idle time is split by what the host did meanwhile; what no host event explains counts as unknown",
+)
 _SUMS: Final = Text(
     zh="计算的细分是算子时长之和；多流并行时可能超过该部分",
     en="the splits of compute are sums of kernel durations; with concurrent streams they may exceed the part",
@@ -62,6 +73,10 @@ class Books:
     kernel_rows: Array
     comm_rows: Array
     violations: tuple[Violation, ...] = ()
+    idle: Idle | None = None
+    """Idle intervals by cause; None where no device task places the step in time."""
+    waits: Mapping[int, OpWait] = field(default_factory=dict)
+    """Waiting by communication operator (string code); empty without ``comm_tasks``."""
 
 
 def account(session: Session, classes: OperatorClasses) -> Books:
@@ -77,9 +92,28 @@ def account(session: Session, classes: OperatorClasses) -> Books:
         plain = _from_tasks(session, step, kernel_rows, comm_rows, classes)
     else:
         plain = _from_totals(session, step, step.trace_row)
-    splits = _splits(session, plain, kernel_rows, comm_rows, classes)
-    balanced, violations = _balanced(_with_splits(plain, splits))
-    return Books(balanced, step, len(steps), kernel_rows, comm_rows, violations)
+    plain, idle = _with_idle(session, step, plain, kernel_rows, comm_rows)
+    waits = op_waits(session, extent(session, step, kernel_rows))
+    splits = _splits(session, plain, kernel_rows, comm_rows, classes, waits)
+    balanced, violations = _balanced(_with_splits(plain, splits, planes=bool(waits)))
+    return Books(balanced, step, len(steps), kernel_rows, comm_rows, violations, idle, waits)
+
+
+def extent(session: Session, step: Step, kernel_rows: Array) -> tuple[int, int] | None:
+    """Where the step lies in time: its marker or the span of its kernels; None when neither was captured.
+
+    With the exporter's totals the one of nearer length: Stage begins with the first device task, the marker earlier.
+    """
+    if not len(kernel_rows):
+        return step.window
+    kernels = session.tables["kernels"]
+    starts = kernels["start_ns"][kernel_rows]
+    span = int(starts.min()), int((starts + kernels["duration_ns"][kernel_rows]).max())
+    if step.window is None:
+        return span
+    if step.trace_row is None:
+        return step.window
+    return min(step.window, span, key=lambda window: abs(window[1] - window[0] - step.step_ns))
 
 
 def is_communication(session: Session, kernels: Table, classes: OperatorClasses) -> Array:
@@ -156,6 +190,51 @@ def _from_tasks(session: Session, step: Step, kernel_rows: Array, comm_rows: Arr
     )
 
 
+def _with_idle(session: Session, step: Step, plain: Accounting, kernel_rows: Array, comm_rows: Array) -> tuple[Accounting, Idle | None]:
+    """Move unknown idle time to the causes that host events and copies show; never more than there is."""
+    window = extent(session, step, kernel_rows)
+    tasks = device_tasks(session, kernel_rows, comm_rows)
+    if window is None or not len(tasks[0]):
+        return plain, None
+    copies = _copies(session)
+    busy = _joined(tasks, copies)
+    classes = load_host_classes()
+    idle = split_idle(session, window, busy, session.tables["kernels"].where(kernel_rows) if len(kernel_rows) else None, classes)
+    parts = dict(plain.parts)
+    if step.trace_row is not None:
+        copied = union_length(*clipped(*busy, window)) - union_length(*clipped(*tasks, window))
+        parts["copy_exposed"] = min(copied, parts["idle_unknown"])
+        parts["idle_unknown"] -= parts["copy_exposed"]
+    lengths = {cause: idle.length(cause) for cause in idle.owned if cause != "unknown"}
+    named, free = sum(lengths.values()), parts["idle_unknown"]
+    if not named or free <= 0:
+        return replace(plain, parts=parts), idle
+    scale = min(1.0, free / named)
+    lengths = {cause: int(length * scale) for cause, length in lengths.items() if length}
+    for cause, length in lengths.items():
+        parts[classes.parts[cause]] += length
+    parts["idle_unknown"] -= sum(lengths.values())
+    notes = tuple(note for note in plain.notes if note not in (_IDLE_TOTALS, _IDLE_TASKS))
+    splits = {**plain.splits, "idle": {**lengths, "unknown": parts["idle_unknown"]}}
+    return replace(plain, parts=parts, splits=splits, notes=(*notes, _IDLE_CAUSES)), idle
+
+
+def device_tasks(session: Session, kernel_rows: Array, comm_rows: Array) -> Intervals:
+    """Intervals of the step's kernels and communication operators."""
+    found = [_nothing()]
+    for name, rows in (("kernels", kernel_rows), ("comm_ops", comm_rows)):
+        table = session.table(name)
+        if table is not None and len(rows):
+            own = rows[table["start_ns"][rows] >= 0]
+            found.append((table["start_ns"][own], table["start_ns"][own] + table["duration_ns"][own]))
+    return _joined(*found)
+
+
+def _copies(session: Session) -> Intervals:
+    copies = session.table("copies")
+    return _nothing() if copies is None else (copies["start_ns"], copies["start_ns"] + copies["duration_ns"])
+
+
 def _nothing() -> tuple[Array, Array]:
     return np.empty(0, np.int64), np.empty(0, np.int64)
 
@@ -169,7 +248,7 @@ def _joined(*kinds: tuple[Array, Array]) -> tuple[Array, Array]:
 
 
 def _splits(
-    session: Session, plain: Accounting, kernel_rows: Array, comm_rows: Array, classes: OperatorClasses
+    session: Session, plain: Accounting, kernel_rows: Array, comm_rows: Array, classes: OperatorClasses, waits: Mapping[int, OpWait]
 ) -> Mapping[str, Mapping[str, int]]:
     """Sub-splits beside the parts: compute by engine, communication by state; only what was captured."""
     splits: dict[str, dict[str, int]] = {}
@@ -181,8 +260,11 @@ def _splits(
         sums = {engine: int(own["duration_ns"][mask].sum()) for engine, mask in engines.items()}
         sums["other"] = int(own["duration_ns"].sum()) - sum(sums.values())
         splits["compute"] = {engine: spent for engine, spent in sums.items() if spent}
+    splits |= {name: dict(split) for name, split in plain.splits.items() if name != "comm"}
     comm = dict(plain.splits.get("comm", {}))
-    if comm_ops is not None:
+    if waits:
+        comm |= _plane_states(waits, _communicating_ns(session, kernel_rows, comm_rows, classes))
+    elif comm_ops is not None:
         for state in ("wait", "transit", "idle"):
             values = comm_ops[f"{state}_ns"][comm_rows] if f"{state}_ns" in comm_ops else np.empty(0, np.int64)
             if (values >= 0).any():
@@ -190,10 +272,26 @@ def _splits(
     return {**splits, "comm": comm}
 
 
-def _with_splits(plain: Accounting, splits: Mapping[str, Mapping[str, int]]) -> Accounting:
+def _plane_states(waits: Mapping[int, OpWait], total_ns: int) -> dict[str, int]:
+    wait, transit = (sum(getattr(wait, name) for wait in waits.values()) for name in ("union", "transfer"))
+    longest = sum(wait.longest for wait in waits.values())
+    return {"wait": wait, "wait_longest_plane": longest, "transit": transit, "idle": max(0, total_ns - wait - transit)}
+
+
+def _communicating_ns(session: Session, kernel_rows: Array, comm_rows: Array, classes: OperatorClasses) -> int:
+    """Summed duration of the step's communication operators."""
+    if len(comm_rows):
+        return int(session.tables["comm_ops"]["duration_ns"][comm_rows].sum())
+    if not len(kernel_rows):
+        return 0
+    own = session.tables["kernels"].where(kernel_rows)
+    return int(own["duration_ns"][is_communication(session, own, classes)].sum())
+
+
+def _with_splits(plain: Accounting, splits: Mapping[str, Mapping[str, int]], *, planes: bool) -> Accounting:
     notes = list(plain.notes)
     if "wait" in splits["comm"]:
-        notes.append(_PLANE)
+        notes.append(_PLANES if planes else _PLANE)
     if sum(splits.get("compute", {}).values()) > plain.parts["compute"] + ROUNDING_NS:
         notes.append(_SUMS)
     return replace(plain, splits=splits, notes=tuple(notes))

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from kb.diagnose.shapes import NOTHING, Operands, parsed, product_flops
+from kb.diagnose.shapes import Operands, product_flops
 from kb.diagnose.view import RankView
 from kb.session.session import Array, Table
 
@@ -47,6 +47,10 @@ def find_runs(view: RankView, *, bridge_length: int) -> tuple[AttentionRun, ...]
     kernels = view.kernels
     if kernels is None:
         return ()
+    return view.memo.once(("attention", bridge_length), lambda: _found(view, kernels, bridge_length))
+
+
+def _found(view: RankView, kernels: Table, bridge_length: int) -> tuple[AttentionRun, ...]:
     roles = _roles(view, kernels)
     runs: list[AttentionRun] = []
     for order in _streams(view, kernels, roles):
@@ -96,7 +100,7 @@ class _Stream:
             return None
         backward = self.roles[place] == _GRAD
         score = self._score(place)
-        shaped = score is not None and self._known(left) and self._known(right)
+        shaped = score is not None and self._decisive(left, right, backward=backward)
         if shaped and not self._fits(left, right, score, backward):
             return None
         products = [left, right]
@@ -148,6 +152,12 @@ class _Stream:
     def _known(self, place: int) -> bool:
         return bool(self._read(place).sizes or self._written(place).sizes)
 
+    def _decisive(self, left: int, right: int, *, backward: bool) -> bool:
+        """Whether the shapes captured can tell: forward runs need what the first product writes and the second reads."""
+        if backward:
+            return self._known(left) and self._known(right)
+        return bool(self._written(left).sizes and self._read(right).sizes)
+
     def _touches(self, place: int, score: int | None) -> bool:
         return score in self._read(place).sizes or score in self._written(place).sizes
 
@@ -187,7 +197,7 @@ def _stream(view: RankView, kernels: Table, roles: Array, order: Array, reach: i
         entry=view.role(kernels, "entry")[order].tolist(),
         inputs=inputs,
         outputs=outputs,
-        shapes=parsed(view.session, kernels, order[acting]),
+        shapes={code: view.operands(code) for code in {*inputs, *outputs}},
         reach=reach,
         used=set(),
     )
@@ -224,7 +234,6 @@ def _mac_ns(view: RankView, kernels: Table, rows: Array) -> list[float]:
 
 
 def _flops(view: RankView, kernels: Table, rows: Array) -> list[float]:
-    shapes = parsed(view.session, kernels, rows)
     pairs = zip(kernels["input_shapes"][rows].tolist(), kernels["output_shapes"][rows].tolist(), strict=True)
-    found = (product_flops(shapes.get(inputs, NOTHING), shapes.get(outputs, NOTHING)) for inputs, outputs in pairs)
+    found = (product_flops(view.operands(inputs), view.operands(outputs)) for inputs, outputs in pairs)
     return [math.nan if flops is None else flops for flops in found]

@@ -7,10 +7,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from kb.diagnose.figures import milliseconds
+from kb.diagnose.composition import Draws, after, composed, load_draws, room_of
 from kb.diagnose.operators import load_classes
 from kb.diagnose.ruleset import RULES, RuleEntry
 from kb.diagnose.runner import run
+from kb.diagnose.stalls import outlier_ns
 from kb.diagnose.thresholds import load_thresholds
 from kb.diagnose.view import ClusterView, RankView, cluster_view, rank_view, stage_of
 from kb.domain.catalogue import Catalogue
@@ -45,38 +46,14 @@ def diagnose(sessions: Sequence[Session], catalogue: Catalogue, *, template: Tem
     """
     checks, unknown = _plan(template)
     classes = load_classes()
-    views = [rank_view(session, classes) for session in sessions]
-    cluster = _cluster(cluster_view(views), checks, unknown, catalogue)
-    cluster_gain = sum(finding.gain_bound_ns for finding in cluster.findings)
+    views = [rank_view(session, classes, catalogue.socs) for session in sessions]
+    draws = load_draws()
+    cluster = _cluster(cluster_view(views), checks, unknown, catalogue, draws)
     return Diagnosis(
-        sessions=tuple(_session(view, checks, catalogue, cluster_gain) for view in views),
+        sessions=tuple(_session(view, checks, catalogue, cluster.findings, draws) for view in views),
         cluster=cluster,
         template=template.slug if template else "auto",
     )
-
-
-def composed(findings: Sequence[Finding], budget_ns: int) -> tuple[Finding, ...]:
-    """Findings by exposed time, with gain bounds lowered so that together they never exceed ``budget_ns``: the step,
-    less what findings across ranks promise already.
-
-    The largest bound is served first; a later one gets what is left, and a note.
-    """
-    left = budget_ns
-    bounded: list[Finding] = []
-    for finding in sorted(findings, key=lambda finding: -finding.gain_bound_ns):
-        bound = min(finding.gain_bound_ns, left)
-        left -= bound
-        bounded.append(finding if bound == finding.gain_bound_ns else _lowered(finding, bound))
-    return tuple(sorted(bounded, key=lambda finding: (-finding.exposed_ns, finding.cause)))
-
-
-def _lowered(finding: Finding, bound: int) -> Finding:
-    own = milliseconds(finding.gain_bound_ns)
-    note = Text(
-        f"单独看最多可省 {own}；与其他发现合计不超过一步，故下调",
-        f"alone it could save up to {own}; lowered because all findings together cannot save more than the step",
-    )
-    return msgspec.structs.replace(finding, gain_bound_ns=bound, notes=(*finding.notes, note))
 
 
 def _plan(template: Template | None) -> tuple[tuple[Check, ...], tuple[str, ...]]:
@@ -95,7 +72,7 @@ def _plan(template: Template | None) -> tuple[tuple[Check, ...], tuple[str, ...]
     return tuple(checks), tuple(unknown)
 
 
-def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, cluster_gain: int) -> SessionDiagnosis:
+def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, across: Sequence[Finding], draws: Draws) -> SessionDiagnosis:
     own = [check for check in checks if check.entry.kind == "rank"]
     refusal = _refusal(view)
     if refusal is None:
@@ -110,26 +87,32 @@ def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, clus
         origin=meta.origin,
         steps=view.books.steps,
         accounting=view.accounting,
-        findings=composed(_only(judgements, Finding), max(0, view.accounting.step_ns - cluster_gain)),
+        findings=composed(_only(judgements, Finding), after(room_of(view.accounting, outlier_ns(view)), across, draws), draws),
         healthy=_only(judgements, Healthy),
         not_judged=_only(judgements, NotJudged),
+        violations=tuple(violation.detail for violation in view.books.violations),
     )
 
 
-def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str], catalogue: Catalogue) -> ClusterDiagnosis:
+def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str], catalogue: Catalogue, draws: Draws) -> ClusterDiagnosis:
     judgements = _judgements(view, "cluster", checks, catalogue)
     skipped = [
         NotJudged(cause=cause, reason=Text("这个版本没有判断该原因的规则", "this version has no rule that judges this cause"))
         for cause in unknown
     ]
-    longest = max((rank.accounting.step_ns for rank in view.ranks), default=0)
     return ClusterDiagnosis(
-        findings=composed(_only(judgements, Finding), longest),
+        findings=composed(_only(judgements, Finding), _widest(view), draws),
         healthy=_only(judgements, Healthy),
         not_judged=(*_only(judgements, NotJudged), *skipped),
         captured_ranks=view.captured_ranks,
         world_size=view.world_size,
     )
+
+
+def _widest(view: ClusterView) -> dict[str, int]:
+    """For findings across ranks: the most any rank holds of each part."""
+    rooms = [room_of(rank.accounting) for rank in view.ranks]
+    return {part: max(room[part] for room in rooms) for part in rooms[0]} if rooms else {}
 
 
 def _refusal(view: RankView) -> Text | None:

@@ -17,7 +17,8 @@ _FILE: Final = Path(__file__).with_name("operator_classes.json")
 
 class OperatorClasses(msgspec.Struct, frozen=True):
     """The data file: ``types`` holds patterns of whole operator types by role, ``cores`` the core names by
-    engine, ``communication_prefixes`` the beginnings of communication kernels where the core is unknown,
+    engine, ``names`` patterns searched (case ignored) in the name of kernels that carry no type of their own, as on GPUs,
+    ``communication_prefixes`` the beginnings of communication kernels where the core is unknown,
     ``point_to_point`` the beginnings of operator names by how a pipeline stage exchanges activations."""
 
     about: str
@@ -25,6 +26,7 @@ class OperatorClasses(msgspec.Struct, frozen=True):
     communication_prefixes: tuple[str, ...]
     types: Mapping[str, tuple[str, ...]]
     point_to_point: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, tuple[str, ...]] = {}
 
 
 def load_classes() -> OperatorClasses:
@@ -44,6 +46,12 @@ def matching(session: Session, codes: Array, patterns: Sequence[str]) -> Array:
 def starting(session: Session, codes: Array, prefixes: tuple[str, ...]) -> Array:
     """Boolean mask of ``codes`` whose string starts with one of ``prefixes``; False for missing (-1)."""
     return _mask(session, codes, lambda text: text.startswith(prefixes))
+
+
+def searching(session: Session, codes: Array, patterns: Sequence[str]) -> Array:
+    """Boolean mask of ``codes`` whose string holds one of ``patterns``, case ignored; False for missing (-1)."""
+    anywhere = re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    return _mask(session, codes, lambda text: anywhere.search(text) is not None)
 
 
 def _mask(session: Session, codes: Array, test: Callable[[str], bool]) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from kb.session.session import Array, Session, Table
 
 Dims = tuple[int, ...]
+_SIGNS: Final = frozenset("+-_")
 _LONGEST: Final = 12
 """Digits of the longest dimension believed; more is damage, and the operand counts as unknown."""
 
@@ -56,6 +57,10 @@ def product_flops(inputs: Operands, outputs: Operands) -> float | None:
 
 
 def _dims(part: str) -> Dims:
-    cells = [cell.strip() for cell in part.split(",")]
-    readable = all(cell.isascii() and cell.isdigit() and len(cell) <= _LONGEST for cell in cells)
-    return tuple(int(cell) for cell in cells) if readable else ()
+    if not part.isascii() or _SIGNS.intersection(part):
+        return ()
+    try:
+        dims = tuple(map(int, part.split(",")))
+    except ValueError:
+        return ()
+    return dims if max(dims) < 10**_LONGEST else ()

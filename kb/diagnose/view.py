@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from kb.diagnose.accounting import Books, account, is_communication
-from kb.diagnose.operators import OperatorClasses, matching
+from kb.diagnose.accounting import Books, account, extent, is_communication
+from kb.diagnose.memo import Memo
+from kb.diagnose.operators import OperatorClasses, matching, searching
+from kb.diagnose.shapes import NOTHING, Operands, operands
 from kb.domain.accounting import Accounting
 from kb.domain.finding import Evidence
+from kb.domain.soc import Soc
 from kb.session.meta import Group, SessionMeta
 from kb.session.session import Array, Session, Table
 
@@ -25,6 +28,29 @@ class RankView:
     classes: OperatorClasses
     kernels: Table | None
     comm_ops: Table | None
+    soc: Soc | None = None
+    """The catalogue's entry of the chip, None where the capture does not identify it."""
+    memo: Memo = field(default_factory=Memo, compare=False, repr=False)
+    """What rules computed from this view already."""
+
+    @property
+    def cube_cores(self) -> int | None:
+        """Cube cores of the device, from the catalogue or from counters."""
+        return int(self.soc.cube_cores.value) if self.soc else self.session.meta.soc.cores
+
+    @property
+    def vector_cores(self) -> int | None:
+        """Vector cores of the device; two a cube core where only those are known (A2 and A3)."""
+        if self.soc:
+            return int(self.soc.vector_cores.value) or None
+        meta = self.session.meta.soc
+        return 2 * meta.cores if meta.cores and meta.family in ("A2", "A3") else None
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """Where the representative step lies in time (begin, end), ns."""
+        step = self.books.step
+        return extent(self.session, step, self.books.kernel_rows) if step is not None else None
 
     @property
     def accounting(self) -> Accounting:
@@ -37,16 +63,34 @@ class RankView:
         return self.session.meta.rank
 
     def role(self, table: Table, role: str) -> Array:
-        """Boolean mask of kernel rows whose operator type plays ``role`` (a key of the data file's ``types``)."""
-        return matching(self.session, table["op_type"], self.classes.types[role])
+        """Boolean mask of kernel rows whose operator type plays ``role`` (a key of the data file's ``types``). A kernel
+        without a type of its own (none, or its name once more) is judged by its name."""
+        if table is self.kernels:
+            return self.memo.once(("role", role), lambda: self._role(table, role)).copy()
+        return self._role(table, role)
+
+    def _role(self, table: Table, role: str) -> Array:
+        mask = matching(self.session, table["op_type"], self.classes.types[role])
+        bare = np.flatnonzero((table["op_type"] < 0) | (table["op_type"] == table["name"]))
+        if len(bare) and role in self.classes.names:
+            mask[bare] |= searching(self.session, table["name"][bare], self.classes.names[role])
+        return mask
 
     def communication(self, table: Table) -> Array:
         """Boolean mask of kernel rows that are communication."""
+        if table is self.kernels:
+            return self.memo.once("communication", lambda: is_communication(self.session, table, self.classes)).copy()
         return is_communication(self.session, table, self.classes)
 
+    def operands(self, code: int) -> Operands:
+        """Operands behind the string code of a shape text, read once; nothing for -1."""
+        return self.memo.once(("operands", code), lambda: operands(self.session.strings[code])) if code >= 0 else NOTHING
+
     def typed(self) -> bool:
-        """Whether the capture names operator types (Level0 does not)."""
-        return self.kernels is not None and bool((self.kernels["op_type"] >= 0).any())
+        """Whether kernels can be told apart by role: by type (Level0 names none), or on a GPU by name."""
+        if self.kernels is None:
+            return False
+        return self.session.meta.soc.family == "gpu" or bool((self.kernels["op_type"] >= 0).any())
 
     def totals_by_type(self) -> Mapping[str, tuple[int, int]]:
         """Compute kernels of the step by operator type: (summed duration in ns, count)."""
@@ -65,7 +109,15 @@ class RankView:
         file = self.session.text(int(table["file"][row])) if "file" in table else None
         if file is None:
             return Evidence(file=f"{self.session.meta.name}.prof", row=f"{name}/{row}", metric=metric, value=value, unit=unit)
-        return Evidence(file=file, row=int(table["row"][row]) if "row" in table else f"{name}/{row}", metric=metric, value=value, unit=unit)
+        line: int | str = int(table["row"][row]) if "row" in table else f"{name}/{row}"
+        if name == "comm_ops" and file.endswith(".json"):
+            line = self._key_path(table, row)
+        return Evidence(file=file, row=line, metric=metric, value=value, unit=unit)
+
+    def _key_path(self, table: Table, row: int) -> str:
+        """Where a communication operator stands in the exporter's JSON: class, then operator and group."""
+        texts = [self.session.text(int(table[column][row])) if column in table else None for column in ("kind", "name", "group")]
+        return f"{texts[0]}/{texts[1]}" + (f"@{texts[2]}" if texts[2] else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +137,12 @@ class ClusterView:
         return tuple(sorted({view.rank for view in self.ranks if view.rank is not None}))
 
 
-def rank_view(session: Session, classes: OperatorClasses) -> RankView:
-    """Account a session and select its representative step's rows."""
+def rank_view(session: Session, classes: OperatorClasses, socs: Mapping[str, Soc] | None = None) -> RankView:
+    """Account a session and select its representative step's rows. ``socs`` are the catalogue's chips by id."""
     books = account(session, classes)
     kernels = _selected(session, "kernels", books.kernel_rows)
-    return RankView(session, books, classes, kernels, _selected(session, "comm_ops", books.comm_rows))
+    soc = (socs or {}).get(session.meta.soc.id or "")
+    return RankView(session, books, classes, kernels, _selected(session, "comm_ops", books.comm_rows), soc)
 
 
 def cluster_view(ranks: Sequence[RankView]) -> ClusterView:

@@ -11,11 +11,14 @@ from kb.errors import ContentError
 
 
 def canonical(record: Record) -> bytes:
-    """Deterministic JSON (sorted keys, defaults omitted): equal records give equal bytes.
+    """Deterministic JSON (sorted keys, defaults omitted): equal records give equal bytes, and so does a record read back.
 
-    Defaults are left out so that a field added later with a default does not change old hashes.
+    Defaults are left out so that a field added later with a default does not change old hashes. Raises ContentError for
+    values that do not belong into a record.
     """
-    return msgspec.json.encode(record, order="sorted")
+    # Through the typed form: a whole number given for a float field is equal to it, and must look like it.
+    read = parse_record(msgspec.json.encode(record), source=f"record {record.slug}")
+    return msgspec.json.encode(read, order="sorted")
 
 
 def content_hash(record: Record) -> str:

@@ -9,7 +9,7 @@ import msgspec
 
 from kb.domain.catalogue import CauseId, StrategyId
 from kb.domain.provenance import Provenance, StoreOrigin
-from kb.domain.quantity import Quantity
+from kb.domain.quantity import Quantity, dimension
 from kb.domain.soc import SocFamily
 from kb.domain.text import Lang, Text
 
@@ -50,8 +50,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     @property
     def gain_fraction(self) -> float | None:
         """Saved cost as a signed fraction of the cost before, recomputed and never typed: 1 - after / before, and for a
-        metric where higher is better 1 - before / after (time per unit). None where a side is missing or not positive."""
-        if self.before is None or self.after is None:
+        metric where higher is better 1 - before / after (time per unit).
+
+        None where a side is missing, not positive, or in another dimension.
+        """
+        if self.before is None or self.after is None or dimension(self.before.unit)[0] != dimension(self.after.unit)[0]:
             return None
         before, after = self.before.value, self.after.to(self.before.unit)
         if before <= 0 or after <= 0:
@@ -85,6 +88,10 @@ class CaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[CauseId, ...] = ()
     min_provenance: Provenance = "claimed"
     lang: Lang | None = None
+    since_ns: int | None = None
+    """Only versions published at this time (ns since 1970, UTC) or later."""
+    verified: bool = False
+    """Only versions whose evidence was recomputed and still holds."""
     limit: int = 10
     include_simulated: bool = False
 
@@ -112,6 +119,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
     snippet: Text = Text()
     status: str = "published"
+    contrasts: tuple[Text, ...] = ()
+    """Other cases in which a lever of this one did not help, one sentence each."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,13 +22,15 @@ Layer = Literal["input", "host", "storage", "operator", "graph", "layout", "prec
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Why time is lost. ``strategies`` are the ids of the usual answers, most direct first."""
+    """Why time is lost. ``strategies`` are the ids of the usual answers, most direct first. ``evidence`` says what to
+    look for, ``healthy`` what a run without the cause shows, with numbers."""
 
     id: CauseId
     layer: Layer
     name: Text
     definition: Text
     evidence: Text
+    healthy: Text = Text()
     aliases: tuple[str, ...] = ()
     strategies: tuple[StrategyId, ...] = ()
     observable: bool = True
@@ -45,21 +47,23 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Strategy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change that removes a cause.
+    """A change that removes a cause. ``evidence`` says when it fits, ``healthy`` what is right afterwards, with numbers.
 
-    Empty ``families`` / ``phases`` mean no restriction. ``simulatable`` is true exactly for the ids that
+    Empty ``families`` / ``phases`` / ``frameworks`` mean no restriction. ``simulatable`` is true exactly for the ids that
     the simulator's ``TWINS`` holds (a test compares both sides).
     """
 
     id: StrategyId
     name: Text
     definition: Text
+    evidence: Text = Text()
+    healthy: Text = Text()
     aliases: tuple[str, ...] = ()
     addresses: tuple[CauseId, ...] = ()
     families: tuple[SocFamily, ...] = ()
     phases: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
-    prerequisites: tuple[str, ...] = ()
+    prerequisites: tuple[Text, ...] = ()
     conflicts: tuple[StrategyId, ...] = ()
     effort: Effort = "model_code"
     precision_risk: PrecisionRisk = "unknown"

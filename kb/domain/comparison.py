@@ -50,3 +50,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     new_causes: tuple[str, ...] = ()
     reasons: tuple[Text, ...] = ()
     quality: Literal["unchecked", "kept", "lost"] = "unchecked"
+    captures: tuple[int, int] = (1, 1)
+    """Captures on each side; one a side cannot show the spread between captures."""
+    causes: tuple[Delta, ...] = ()
+    """Exposed time of each cause either side has, ns; counts are numbers of findings."""
+    controls: tuple[Delta, ...] = ()
+    """Operator types with equal counts on both sides: what the change did not touch should not have moved."""
+    control_drift: float | None = None
+    """Time of the controls after over before, minus 1; None without any."""
+    p99_ns: tuple[int, int] | None = None
+    """99th percentile of the step, where both sides have enough steps."""
+    scaling_efficiency: float | None = None
+    """Where the world sizes differ: time x ranks before over after, for the same total work."""

@@ -25,6 +25,8 @@ class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     healthy: tuple[Healthy, ...]
     not_judged: tuple[NotJudged, ...]
+    violations: tuple[str, ...] = ()
+    """Why the books cannot be trusted; empty when they balance."""
 
 
 class ClusterDiagnosis(msgspec.Struct, frozen=True, kw_only=True):

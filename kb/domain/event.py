@@ -7,7 +7,8 @@ from typing import Literal
 
 import msgspec
 
-EventKind = Literal["published", "aliased", "deprecated", "yanked", "verified", "reproduced", "stale", "verification_withdrawn", "used"]
+EventKind = Literal["published", "aliased", "deprecated", "yanked", "verified", "reproduced", "stale", "verification_withdrawn", "used",
+                    "restored", "audited"]  # fmt: skip
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,8 +16,9 @@ from kb.domain.event import Event
 from kb.domain.finding import Judgement
 from kb.domain.provenance import Provenance, StoreOrigin
 from kb.domain.record import Record
+from kb.domain.sniff import Sniff
 from kb.domain.thresholds import Thresholds
-from kb.domain.version import Ref, Version, Visibility
+from kb.domain.version import Ref, Revision, Version, Visibility
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,14 +32,6 @@ ViewT_contra = TypeVar("ViewT_contra", contravariant=True)
 DocumentT_contra = TypeVar("DocumentT_contra", contravariant=True)
 
 
-class Sniff(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backend recognised at a path: a format name, the profile roots found (one a rank), and remarks."""
-
-    format: str
-    roots: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
-
-
 class Backend(Protocol[SessionT_co]):
     """A source of sessions.
 
@@ -49,7 +42,9 @@ class Backend(Protocol[SessionT_co]):
     writes nothing under ``path``.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the table of backends and the contract tests call it."""
 
     def sniff(self, path: Path) -> Sniff | None:
         """What is at ``path``, or None."""
@@ -146,6 +141,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     created_ns: int
 
 
+Listed = tuple[int, float, Provenance, int]
+"""A record as search weighs it: row id, share of Chinese (0..1), provenance, time of publication (ns)."""
+
+
 class VectorBlock(msgspec.Struct, frozen=True, kw_only=True):
     """Vectors added after a generation: ``ids`` as little-endian int64, ``vectors`` as (n, dim) float32."""
 
@@ -155,6 +154,31 @@ class VectorBlock(msgspec.Struct, frozen=True, kw_only=True):
     ids: bytes
     vectors: bytes
     fields: tuple[str, ...]
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """One version to publish among several.
+
+    ``created_ns`` None = now; a version that is moved between stores keeps its own time. ``remarks`` are facts about the
+    version (their ``subject`` is filled in) that become events of the same transaction, also when nothing new is published
+    but only when the version has no event of that kind yet.
+    """
+
+    record: Record
+    prepared: Prepared
+    origin: StoreOrigin
+    author: str
+    visibility: Visibility = "private"
+    expect_parent: str | None = None
+    created_ns: int | None = None
+    remarks: tuple[Event, ...] = ()
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """``created`` is False when the newest version already had this content."""
+
+    version: Version
+    created: bool
 
 
 class Store(Protocol):
@@ -173,12 +197,18 @@ class Store(Protocol):
         hash) must be the newest version's, else ConflictError. Raises StoreError when nothing was written.
         """
 
+    def publish_all(self, items: Sequence[Publication]) -> tuple[Published, ...]:
+        """Publish several versions in one transaction, all or none, each as ``publish`` would."""
+
     def get(self, ref: Ref) -> Version:
         """The version named: exactly ``n`` when given (also a yanked one), else the newest not yanked.
         Raises NotFoundError naming the nearest slugs."""
 
     def history(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Version, ...]:
         """All versions of a slug, oldest first. Raises NotFoundError when there is none."""
+
+    def revisions(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Revision, ...]:
+        """The same without contents, so that a long history is read quickly."""
 
     def summaries(self, *, kinds: tuple[RecordKind, ...] = (), min_provenance: Provenance = "claimed") -> tuple[Summary, ...]:
         """The newest visible version of every record after the overlay (workspace over team over library)."""
@@ -187,7 +217,8 @@ class Store(Protocol):
         """Add an event; returns it with its id."""
 
     def events(self, subject: str | None = None) -> tuple[Event, ...]:
-        """Events oldest first, all or of one version's hash."""
+        """Events oldest first, all or of one version's hash. An event whose ``detail`` names an ``origin`` speaks about
+        the versions of that origin only, one without about every version with that content."""
 
     def generation(self) -> int:
         """Commit counter: grows with every write, never falls."""
@@ -197,6 +228,9 @@ class Store(Protocol):
 
     def candidates(self, query: CaseQuery) -> Sequence[Summary]:
         """Visible records that pass the query's exact filters."""
+
+    def listing(self, query: CaseQuery) -> Sequence[Listed]:
+        """The same records as ``candidates``, in the same order, without what only readers want: a tenth of its time."""
 
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         """Records holding each token (newest visible versions only)."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+
+from kb.files import write_whole
 
 _MEMO = "digests.json"
 
@@ -58,29 +59,3 @@ def _read_memo(path: Path) -> dict[str, _Seen]:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, _Seen])
     except (FileNotFoundError, msgspec.MsgspecError):
         return {}
-
-
-def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
-    """Write a file so that readers see the old one or the new one, never a part: temporary name, fsync, rename, fsync of the folder."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "nt":  # folders cannot be opened there; rename is journalled
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from kb.embed.digest import write_whole
+from kb.files import write_whole
 
 Array = npt.NDArray[Any]
 State = Mapping[str, Array | list[Array] | int | float]

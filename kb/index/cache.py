@@ -1,4 +1,4 @@
-"""The vectors of a store as one memory-mapped file: a cache, never the truth.
+"""The vectors of a store as one file: a cache, never the truth.
 
 A folder holds, for each model, one manifest and the data file it names: ids (int64), vectors (float32), field numbers
 (uint16), zeros up to a whole block; little-endian. Whatever does not fit its manifest, its store or itself is ignored
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,8 @@ import msgspec
 import numpy as np
 
 from kb.errors import StoreError
-from kb.index.files import collect, write_durably
+from kb.files import write_whole
+from kb.index.files import collect
 from kb.index.rows import VectorRows, coded, joined, rows_of
 
 if TYPE_CHECKING:
@@ -76,8 +78,8 @@ def save(folder: Path, block: VectorBlock, *, identity: str) -> None:
     )
     manifest = msgspec.structs.replace(manifest, sha256=_seal(manifest, sums))
     try:
-        write_durably(folder / name, data)
-        write_durably(_manifest_path(folder, block.model_id), msgspec.json.encode(manifest))
+        write_whole(folder / name, [data])
+        write_whole(_manifest_path(folder, block.model_id), [msgspec.json.encode(manifest)])
         collect(folder, f"*{_model_key(block.model_id)}-*", keep=name)
     except OSError as error:
         raise StoreError(
@@ -100,8 +102,9 @@ def open_cached(folder: Path, model_id: str, *, identity: str) -> VectorRows | N
         manifest = msgspec.json.decode(_manifest_path(folder, model_id).read_bytes(), type=Manifest)
         if not _fits(manifest, model_id, identity):
             return None
-        data = np.memmap(folder / manifest.file, dtype=np.uint8, mode="r").view(np.ndarray)
-    except (OSError, ValueError):  # msgspec's errors are ValueErrors, as is mapping an empty file
+        # Read, not mapped: a mapped file that somebody cuts short kills the process that looks at it.
+        data = np.frombuffer((folder / manifest.file).read_bytes(), dtype=np.uint8)
+    except (OSError, ValueError):  # msgspec's errors are ValueErrors
         return None
     used = manifest.rows * _row_bytes(manifest.dim)
     if len(data) != used + -used % BLOCK_BYTES or _seal(manifest, digest(data)) != manifest.sha256:
@@ -109,19 +112,25 @@ def open_cached(folder: Path, model_id: str, *, identity: str) -> VectorRows | N
     return _rows(data, manifest)
 
 
-def current_rows(store: Store, folder: Path, model_id: str) -> VectorRows:
-    """All vectors of ``model_id`` in the store: the cache, where it can be trusted, and what was committed since.
+def current_parts(store: Store, folder: Path, model_id: str) -> tuple[VectorRows, ...]:
+    """All vectors of ``model_id`` in the store: the cache, where it can be trusted, and beside it what was committed since.
 
-    Writes nothing. Versions no longer visible are among them: leave them out at query time with ``allowed``.
+    Writes nothing and copies no cached vector. Versions no longer visible are among them: leave them out at query time with ``allowed``.
     """
     cached = open_cached(folder, model_id, identity=store.state(IDENTITY) or "")
     if cached is None:
-        return rows_of(store.vectors_since(0, model_id))
+        return (rows_of(store.vectors_since(0, model_id)),)
     added = store.vectors_since(cached.generation, model_id)
     # A cache ahead of its store, or of another width, belongs to a past the store no longer has.
     if added.generation < cached.generation or added.dim != cached.dim:
-        return rows_of(store.vectors_since(0, model_id))
-    return joined(cached, rows_of(added)) if added.ids else cached
+        return (rows_of(store.vectors_since(0, model_id)),)
+    return (cached, rows_of(added)) if added.ids else (replace(cached, generation=added.generation),)
+
+
+def current_rows(store: Store, folder: Path, model_id: str) -> VectorRows:
+    """``current_parts`` as one."""
+    first, *rest = current_parts(store, folder, model_id)
+    return joined(first, rest[0]) if rest else first
 
 
 def current(store: Store, folder: Path, model_id: str) -> tuple[Ids, Vectors]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorRows:
     """All vectors of one model at one generation: ``ids`` (n,) int64, ``vectors`` (n, dim) float32 and ``field_codes`` (n,)
-    uint16, places in ``field_names``. Read-only; memory-mapped where they come from the cache alone."""
+    uint16, places in ``field_names``. Read-only."""
 
     generation: int
     model_id: str

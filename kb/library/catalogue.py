@@ -26,16 +26,21 @@ def load_catalogue(root: Path) -> Catalogue:
     ``kb.domain.catalogue``, a file name that is not the id, an unknown or one-sided link, a taken alias, a missing
     translation, an unknown unit, or an empty folder.
     """
+    catalogue = read_catalogue(root)
+    check_catalogue(catalogue, source=str(root.joinpath(*CATALOGUE)))
+    return catalogue
+
+
+def read_catalogue(root: Path) -> Catalogue:
+    """The catalogue as its files say, without the checks between files. Raises ContentError for what does not decode."""
     folder = root.joinpath(*CATALOGUE)
-    catalogue = Catalogue(
+    return Catalogue(
         causes=_entries(folder / "causes", Cause),
         strategies=_entries(folder / "strategies", Strategy),
         metrics=_entries(folder / "metrics", Metric),
         socs=_entries(folder / "soc", Soc),
         glossary=_glossary(folder / GLOSSARY),
     )
-    check_catalogue(catalogue, source=str(folder))
-    return catalogue
 
 
 def _entries(folder: Path, kind: type[_Entry]) -> dict[str, _Entry]:

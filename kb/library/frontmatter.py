@@ -43,7 +43,7 @@ class FrontMatter(NamedTuple):
         """Line in the file of the field at ``steps``, or of the nearest enclosing one."""
         node = self.tree
         for step in steps:
-            inner = _child(node, step)
+            inner = child_at(node, step)
             if inner is None:
                 break
             node = inner
@@ -127,7 +127,8 @@ def _check_keys(node: Node, source: str) -> None:
             _check_keys(value, source)
 
 
-def _child(node: Node, step: str | int) -> Node | None:
+def child_at(node: Node, step: str | int) -> Node | None:
+    """The value under a key or at a position of a YAML node; None where there is none."""
     import yaml
 
     if isinstance(node, yaml.MappingNode):

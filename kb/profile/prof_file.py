@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from kb.domain.protocols import Sniff
+from kb.domain.sniff import Sniff
 from kb.errors import MalformedInputError, UnusableCaptureError
 from kb.session.session import Session
 

@@ -7,35 +7,70 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kb.domain.protocols import Backend, Sniff
+from kb.domain.protocols import Backend
+from kb.domain.sniff import Sniff
 from kb.errors import UnusableCaptureError
-from kb.profile.ascend.backend import ALLOWED, ASCEND_TEXT
+from kb.profile.ascend.backend import ALLOWED, ASCEND
 from kb.profile.ascend.recipes import capture_commands
+from kb.profile.chrome.backend import ALLOWED as CHROME_ALLOWED
+from kb.profile.chrome.backend import CHROME_TRACE
 from kb.profile.prof_file import PROF_FILE
 from kb.session.session import Session
 
-BACKENDS: Final[tuple[Backend[Session], ...]] = (ASCEND_TEXT, PROF_FILE)
+BACKENDS: Final[tuple[Backend[Session], ...]] = (PROF_FILE, ASCEND, CHROME_TRACE)
 """Asked in this order; the first that recognises a path reads it."""
 _SHOWN: Final = 6
+_ARCHIVES: Final = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
 def sniff(path: Path) -> Sniff | None:
-    """What the first backend that knows ``path`` sees there; None when none does. Reads names only.
+    """What the first backend that knows ``path`` sees there; None when none does. Reads names and first bytes; an archive is
+    unpacked to look inside.
 
     Raises UnusableCaptureError when the system refuses to look.
     """
     with _reachable(path):
-        return next((seen for backend in BACKENDS if (seen := backend.sniff(path)) is not None), None)
+        if _is_archive(path):
+            from kb.profile.archives import unpacked  # zip and tar cost 15 ms that folders need not pay
+
+            with unpacked(path) as folder:
+                seen = _sniffed(folder)
+                return None if seen is None else _inside(seen, folder, path)
+        return _sniffed(path)
 
 
 def load(path: Path) -> tuple[Session, ...]:
     """One session a rank, ordered by rank. Raises UnusableCaptureError (exit code 3) saying what was found, what is
     allowed and how to capture it; MalformedInputError names file and row."""
     with _reachable(path):
-        for backend in BACKENDS:
-            if backend.sniff(path) is not None:
-                return tuple(backend.load(path))
-        raise UnusableCaptureError(f"{path}: {_seen(path)}", allowed=f"{ALLOWED}; or a .prof file", do=capture_commands())
+        if _is_archive(path):
+            from kb.profile.archives import unpacked  # zip and tar cost 15 ms that folders need not pay
+
+            with unpacked(path) as folder:
+                return _loaded(folder)
+        return _loaded(path)
+
+
+def _is_archive(path: Path) -> bool:
+    return path.name.lower().endswith(_ARCHIVES) and path.is_file()
+
+
+def _sniffed(path: Path) -> Sniff | None:
+    return next((seen for backend in BACKENDS if (seen := backend.sniff(path)) is not None), None)
+
+
+def _loaded(path: Path) -> tuple[Session, ...]:
+    for backend in BACKENDS:
+        if backend.sniff(path) is not None:
+            return tuple(backend.load(path))
+    raise UnusableCaptureError(f"{path}: {_seen(path)}", allowed=f"{ALLOWED}; {CHROME_ALLOWED}; or a .prof file", do=capture_commands())
+
+
+def _inside(seen: Sniff, folder: Path, archive: Path) -> Sniff:
+    def shown(text: str) -> str:
+        return text.replace(str(folder), str(archive))
+
+    return Sniff(format=seen.format, roots=tuple(map(shown, seen.roots)), remarks=tuple(map(shown, seen.remarks)))
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
     by_gain = sorted(best, key=lambda item: -item.gain_fraction * weights.tier_weight[item.provenance])
     ordered = _tiers_first(by_gain, weights.equal_fit)
     closest = _shortfall(diagnosis, ordered, constraints)
-    notes = (_nothing(),) if not diagnosis.all_findings() else ()
+    notes = (*_silence(diagnosis), *_expected_shortfall(diagnosis, ordered, constraints, closest), *_origin(diagnosis))
     blocked = bool(excluded) and not ordered
     return Recommendation(
         strategies=tuple(ordered),
@@ -99,20 +99,63 @@ def _fit(item: RankedStrategy) -> float:
 
 
 def _shortfall(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints) -> Text | None:
-    """What is missing when the latency limit cannot be met by multiplying every expected gain; None when it can."""
+    """How far the latency limit stays away even if every strategy reached the upper end of its interval; None when it can be met."""
     limit = constraints.max_latency_ns
-    step = max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
-    if limit is None or step <= limit:
-        return None
-    remaining = float(step)
-    for item in ordered:
-        remaining *= 1.0 - item.interval[1]
-    if remaining <= limit:
+    remaining = _composed(_longest_step(diagnosis), [item.interval[1] for item in ordered])
+    if limit is None or remaining <= limit:
         return None
     figures = f"{remaining / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
     return Text(zh=f"即使所有策略都达到上限，单步仍约 {figures[0]}，高于限制 {figures[1]}",
                 en=f"even with every strategy at its bound a step takes about {figures[0]}, above the limit of {figures[1]}")  # fmt: skip
 
 
-def _nothing() -> Text:
-    return Text(zh="没有值得处理的问题", en="nothing worth fixing was found")
+def _longest_step(diagnosis: Diagnosis) -> int:
+    return max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
+
+
+def _composed(step_ns: float, gains: Sequence[float]) -> float:
+    """The step after gains that each save a fraction of what the earlier ones left."""
+    for gain in gains:
+        step_ns *= 1.0 - gain
+    return step_ns
+
+
+def _expected_shortfall(
+    diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints, closest: Text | None
+) -> tuple[Text, ...]:
+    """A limit that only the upper ends of the intervals meet is said to be uncertain."""
+    limit = constraints.max_latency_ns
+    expected = _composed(_longest_step(diagnosis), [item.gain_fraction for item in ordered])
+    if limit is None or closest is not None or expected <= limit:
+        return ()
+    figures = f"{expected / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
+    return (
+        Text(
+            zh=f"按预期收益合计，单步约 {figures[0]}，仍高于限制 {figures[1]}；只有达到区间上限才能满足",
+            en=f"the expected gains together give about {figures[0]} a step, above the limit of {figures[1]}; only the upper ends meet it",
+        ),
+    )
+
+
+def _silence(diagnosis: Diagnosis) -> tuple[Text, ...]:
+    """No finding is an all-clear only when everything was judged."""
+    if diagnosis.all_findings():
+        return ()
+    skipped = {note.cause for session in diagnosis.sessions for note in session.not_judged} | {
+        note.cause for note in diagnosis.cluster.not_judged
+    }
+    if not skipped:
+        return (Text(zh="没有值得处理的问题", en="nothing worth fixing was found"),)
+    named = ", ".join(sorted(skipped))
+    return (
+        Text(
+            zh=f"没有发现，但有 {len(skipped)} 项未能判断：{named}；kb health 说明如何补采",
+            en=f"no finding, but {len(skipped)} checks could not be judged: {named}; kb health says what to capture",
+        ),
+    )
+
+
+def _origin(diagnosis: Diagnosis) -> tuple[Text, ...]:
+    if all(session.origin == "measured" for session in diagnosis.sessions):
+        return ()
+    return (Text(zh="本次采集来自仿真后端，数字不是实测", en="this session is simulated: its figures are not measured"),)

@@ -37,6 +37,8 @@ def supports(
     """Outcomes of ``strategy`` against the finding's cause, closest first. Cases of another known SoC family are left out."""
     found = []
     for item in past:
+        if item.record.kind == "card":
+            continue  # a card repeats its recipe
         for case in item.record.cases:
             if case.cause != finding.cause or not _same_family(case, family):
                 continue
@@ -52,13 +54,18 @@ def _support(finding: Finding, case: Case, outcome: Outcome, item: PastCase, fam
     similarity = max(0.0, item.hit.similarity or 0.0)
     certainty = weights.family_unknown_discount if "unknown" in (case.context.soc_family, family) else 1.0
     tier = weakest_tier(outcome, item.record)
-    gain = outcome.gain_fraction
+    gain = reported_gain(outcome)
     return Support(
         case=CaseSupport(ref=f"{item.hit.slug}@{item.hit.version}", similarity=similarity, gain_fraction=gain, provenance=tier),
         step_gain=_rescaled(gain, outcome, finding),
         weight=similarity * certainty * weights.tier_weight[tier],
         worked=outcome.reported_to_work and outcome.result == "improved",
     )
+
+
+def reported_gain(outcome: Outcome) -> float | None:
+    """The gain of an outcome that was reported; None where a source only suggests the strategy or compares two settings."""
+    return outcome.gain_fraction if outcome.reported_to_work and outcome.result != "unknown" else None
 
 
 def weakest_tier(outcome: Outcome, record: Record) -> Provenance:

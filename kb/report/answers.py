@@ -31,7 +31,8 @@ def _hit(place: int, hit: Hit, words: Labels) -> Iterator[Block]:
     yield Paragraph(f"{place}. {hit.slug}@{hit.version} [{hit.kind}, {tier}{similarity}] {hit.title.pick(words.lang)}")
     reasons = [reason.text.pick(words.lang) for reason in hit.why]
     snippet = hit.snippet.pick(words.lang)
-    yield Bullets(tuple(filter(None, (f"{words('why')}: {'; '.join(reasons)}" if reasons else "", snippet))))
+    against = (contrast.pick(words.lang) for contrast in hit.contrasts)
+    yield Bullets(tuple(filter(None, (f"{words('why')}: {'; '.join(reasons)}" if reasons else "", snippet, *against))))
 
 
 def recommendation_document(recommendation: Recommendation, catalogue: Catalogue, lang: Lang) -> Document:

@@ -17,7 +17,8 @@ def comparison_document(comparison: Comparison, lang: Lang) -> Document:
     blocks: list[Block] = [Heading(2, f"{words('comparison')}: {words(f'verdict.{comparison.verdict}')}")]
     if "simulated" in comparison.origins:
         blocks.append(Note("simulated", words("simulated")))
-    blocks.append(Paragraph(verdict_line(comparison, words)))
+    if comparison.verdict != "not_comparable":
+        blocks.append(Paragraph(verdict_line(comparison, words)))
     reasons = [reason.pick(lang) for reason in comparison.reasons]
     if comparison.quality == "unchecked":
         reasons.append(words("quality_unchecked"))

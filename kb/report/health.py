@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from kb.domain.text import Lang
+from kb.domain.text import Lang, Text
 from kb.report.document import Block, Bullets, Document, Heading, Note, TableBlock
 from kb.report.labels import Labels, labels
 from kb.report.numbers import duration
@@ -48,12 +48,16 @@ def _table(sessions: tuple[SessionHealth, ...], words: Labels) -> TableBlock:
 def _session(session: SessionHealth, words: Labels) -> Iterator[Block]:
     lines = [reason.pick(words.lang) for reason in session.reasons]
     lines += [f"{item.oracle}: {item.detail} ({duration(item.difference_ns)})" for item in session.violations]
-    lines += [f"{words('missing')} {item.what}: {item.why}" + (f" → {item.capture}" if item.capture else "") for item in session.missing]
+    lines += [f"{words('missing')} {item.what}: {item.why.pick(words.lang)}{_how((item.capture,), words)}" for item in session.missing]
     if lines:
         yield Heading(2, session.name)
         yield Bullets(tuple(lines))
 
 
 def _disabled(item: Disabled, words: Labels) -> str:
-    how = f" → {'; '.join(item.capture)}" if item.capture else ""
-    return f"{item.name.pick(words.lang)}: {words('missing')} {', '.join(item.lacks)}{how}"
+    return f"{item.name.pick(words.lang)}: {words('missing')} {', '.join(item.lacks)}{_how(item.capture, words)}"
+
+
+def _how(capture: Sequence[Text], words: Labels) -> str:
+    ways = [text for text in dict.fromkeys(item.pick(words.lang) for item in capture) if text]
+    return f" → {'; '.join(ways)}" if ways else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
+from pathlib import Path
 
 import msgspec
 
@@ -26,6 +26,6 @@ class Labels(msgspec.Struct, frozen=True):
 
 
 def labels(lang: Lang) -> Labels:
-    """The shipped words."""
-    data = resources.files("kb.report").joinpath("labels.json").read_bytes()
+    """The shipped words. A plain path, as ``importlib.resources`` costs a text search 10 ms."""
+    data = Path(__file__).with_name("labels.json").read_bytes()
     return Labels(lang, msgspec.json.decode(data, type=dict[str, Text]))

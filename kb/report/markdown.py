@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from kb.report.document import Block, Bullets, CodeBlock, Document, Heading, Note, Paragraph, Prose, TableBlock
+from kb.report.labels import labels
+from kb.report.wording import in_words
 
 _MARK = {"simulated": "⚙", "caution": "⚠", "capture": "ℹ"}
 
@@ -15,7 +17,8 @@ class MarkdownRenderer:
 
     def render(self, document: Document) -> str:
         """CommonMark with pipe tables."""
-        return "\n\n".join(_block(block) for block in document.blocks) + "\n"
+        words = labels(document.lang)
+        return "\n\n".join(_block(plain) for block in document.blocks for plain in in_words(block, words)) + "\n"
 
 
 def _block(block: Block) -> str:
@@ -35,6 +38,8 @@ def _block(block: Block) -> str:
             return f"> {_MARK[kind]} {_inline(text)}"
         case Prose(markdown):
             return markdown.strip()
+        case _:
+            raise TypeError(f"{type(block).__name__} was not put in words")
 
 
 def _table(block: TableBlock) -> str:

@@ -12,6 +12,19 @@ def duration(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
+def amount(size: float) -> str:
+    """``1.29 GB`` of a number of bytes; decimal prefixes, as in profiler files."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if abs(size) >= factor:
+            return f"{_digits(size / factor)} {unit}"
+    return f"{size:.0f} B"
+
+
+def rate(value: float) -> str:
+    """A number a second with three to four significant digits, without its unit."""
+    return f"{value:.4g}" if value < 1000 else f"{value:,.0f}"
+
+
 def percent(fraction: float) -> str:
     """``41.4 %`` of a 0..1 fraction."""
     return f"{100 * fraction:.1f} %"

@@ -46,6 +46,7 @@ def _session(session: SessionDiagnosis) -> dict[str, Any]:
         "accounting_ns": {part: books.parts.get(part, 0) for part in PARTS},
         "splits_ns": books.splits,
         "accounting_source": books.source,
+        "violations": list(session.violations),
         "notes": [plain(note) for note in books.notes],
         "findings": [_finding(finding) for finding in session.findings],
         "healthy": [_healthy(item) for item in session.healthy],
@@ -97,6 +98,7 @@ def answer_payload(answer: Answer) -> dict[str, Any]:
                 "provenance": hit.provenance,
                 "status": hit.status,
                 "snippet": plain(hit.snippet),
+                "contrasts": [plain(contrast) for contrast in hit.contrasts],
             }
             for hit in answer.hits
         ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 
 from kb.report.document import Block, Bullets, CodeBlock, Document, Heading, Note, Paragraph, Prose, TableBlock
+from kb.report.labels import labels
+from kb.report.wording import in_words
 
 _MARK = {"simulated": "[simulated / 仿真]", "caution": "[!]", "capture": "[i]"}
 
@@ -17,7 +19,8 @@ class PlainRenderer:
 
     def render(self, document: Document) -> str:
         """Text with a final newline."""
-        return "\n".join(_printable(_block(block)) for block in document.blocks) + "\n"
+        words = labels(document.lang)
+        return "\n".join(_printable(_block(plain)) for block in document.blocks for plain in in_words(block, words)) + "\n"
 
 
 def _block(block: Block) -> str:
@@ -37,6 +40,8 @@ def _block(block: Block) -> str:
             return f"{_MARK[kind]} {text}"
         case Prose(markdown):
             return markdown.strip()
+        case _:
+            raise TypeError(f"{type(block).__name__} was not put in words")
 
 
 def _table(block: TableBlock) -> str:

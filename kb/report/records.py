@@ -36,6 +36,17 @@ def version_document(version: Version, catalogue: Catalogue, lang: Lang) -> Docu
     return Document(tuple(blocks))
 
 
+def draft_document(record: Record, made_from: str, lang: Lang) -> Document:
+    """A record that is not published: no version, author or hash, and it says so."""
+    words = labels(lang)
+    origin = words.either(f"由 {made_from} 生成，尚未发布", f"made from {made_from}, not published")
+    blocks: list[Block] = [Heading(1, record.title.pick(lang)), Note("caution", origin)]
+    if record.provenance == "simulated":
+        blocks.append(Note("simulated", words("simulated")))
+    blocks += [Paragraph(record.summary.pick(lang)), Prose(record.body.pick(lang)), *_tail(record, words)]
+    return Document(tuple(blocks))
+
+
 def _identity(version: Version, words: Labels) -> tuple[str, ...]:
     record = version.record
     return (

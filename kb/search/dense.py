@@ -15,7 +15,8 @@ import numpy as np
 
 from kb.domain.protocols import Embedder, Store
 from kb.domain.text import LANGS, Lang
-from kb.index.cache import current as cached_vectors
+from kb.index.cache import current_parts
+from kb.index.rows import rows_of
 from kb.search.fusion import Moments, Scores, moments, settled
 from kb.search.weights import Weights
 
@@ -31,7 +32,8 @@ class VectorView:
     """Everything the store holds of one model, grouped by record.
 
     ``ids`` (n,) distinct, ascending; record ``ids[i]`` owns the rows ``starts[i]`` .. ``starts[i] + counts[i]`` of ``vectors``
-    (rows, dim), in the order of its fields. Valid for the store's ``generation``.
+    (rows, dim), in the order of its fields; ``blocks`` are those rows in order, in pieces, so that a mapped file is never copied.
+    Valid for the store's ``generation``.
     """
 
     generation: int
@@ -39,14 +41,29 @@ class VectorView:
     ids: Ids
     starts: Ids
     counts: Ids
-    vectors: Vectors
+    blocks: tuple[Vectors, ...]
+
+    @property
+    def vectors(self) -> Vectors:
+        """All rows as one array: a copy where there are several pieces."""
+        return self.blocks[0] if len(self.blocks) == 1 else np.concatenate(self.blocks)
 
     def rows_of(self, record: int) -> Vectors:
         """The record's vectors, shape (fields, dim); no rows for a record without any."""
         at = int(np.searchsorted(self.ids, record))
         if at == len(self.ids) or self.ids[at] != record:
-            return self.vectors[:0]
-        return self.vectors[self.starts[at] : self.starts[at] + self.counts[at]]
+            return self.blocks[0][:0]
+        return self.gathered(np.arange(self.starts[at], self.starts[at] + self.counts[at]))
+
+    def gathered(self, rows: Ids) -> Vectors:
+        """Copies of the vectors at ``rows``, ascending."""
+        ends = np.cumsum([len(block) for block in self.blocks])
+        pieces = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        return np.concatenate([block[own - end + len(block)] for block, own, end in zip(self.blocks, pieces, ends, strict=True)])
+
+    def products(self, query: Vectors) -> Vectors:
+        """Inner product of every row with ``query``."""
+        return np.concatenate([block @ query for block in self.blocks])
 
 
 def load_vectors(store: Store, embedder: Embedder, cache: Path | None = None) -> VectorView:
@@ -54,20 +71,17 @@ def load_vectors(store: Store, embedder: Embedder, cache: Path | None = None) ->
 
     Vectors of another dimension than the embedder's are left out: their records count as not embedded.
     """
-    generation = store.generation()
-    if cache is not None:
-        ids, vectors = cached_vectors(store, cache, embedder.model_id)
-    else:
-        block = store.vectors_since(0, embedder.model_id)
-        ids = np.frombuffer(block.ids, dtype="<i8").astype(np.int64, copy=False)
-        vectors = np.frombuffer(block.vectors, dtype="<f4").astype(np.float32, copy=False).reshape(len(ids), block.dim)
-    if vectors.shape[1] != embedder.dim:
-        ids, vectors = ids[:0], np.zeros((0, embedder.dim), dtype=np.float32)
+    model_id = embedder.model_id
+    parts = (rows_of(store.vectors_since(0, model_id)),) if cache is None else current_parts(store, cache, model_id)
+    generation = parts[-1].generation
+    fitting = [part for part in parts if part.vectors.shape[1] == embedder.dim]
+    ids = np.concatenate([part.ids for part in fitting]) if fitting else np.zeros(0, dtype=np.int64)
+    blocks = tuple(part.vectors for part in fitting) or (np.zeros((0, embedder.dim), dtype=np.float32),)
     if np.any(np.diff(ids) < 0):
         order = np.argsort(ids, kind="stable")
-        ids, vectors = ids[order], vectors[order]
+        ids, blocks = ids[order], (np.concatenate(blocks)[order],)
     distinct, starts, counts = np.unique(ids, return_index=True, return_counts=True)
-    return VectorView(generation, embedder.model_id, distinct, starts, counts, vectors)
+    return VectorView(generation, model_id, distinct, starts, counts, blocks)
 
 
 def current(view: VectorView | None, store: Store, embedder: Embedder) -> VectorView:
@@ -102,10 +116,10 @@ def score_dense(query: Vectors, view: VectorView, languages: Mapping[int, Lang],
 
 def _best_products(query: Vectors, view: VectorView, allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Vectors:
     if allowed.mean() >= GATHER_BELOW:
-        return np.maximum.reduceat(view.vectors @ query, view.starts)[allowed]
+        return np.maximum.reduceat(view.products(query), view.starts)[allowed]
     counts = view.counts[allowed]
     starts = np.concatenate(([0], np.cumsum(counts[:-1])))
-    return np.maximum.reduceat(view.vectors[np.repeat(allowed, view.counts)] @ query, starts)
+    return np.maximum.reduceat(view.gathered(np.flatnonzero(np.repeat(allowed, view.counts))) @ query, starts)
 
 
 def _moments(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Moments:

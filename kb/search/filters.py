@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import msgspec
 
 from kb.domain.case import CaseQuery
 from kb.domain.catalogue import Catalogue
-from kb.domain.protocols import Store, Summary
+from kb.domain.protocols import Listed, Store
 from kb.domain.soc import SocFamily
 from kb.domain.text import Lang, Text
 from kb.errors import NotFoundError
@@ -18,16 +19,19 @@ CHINESE_ABOVE: Final = 0.25
 ENGLISH_BELOW: Final = 0.6
 """Share of Chinese text from which a record counts as written in Chinese, and up to which in English: a text in both
 languages has about .5, and a Chinese one full of operator names stays above .6."""
-_NAMES: Final = ("kinds", "soc_families", "model_types", "causes", "min_provenance", "lang")
+VERIFIED: Final = "verified"
+"""The status of a version whose evidence holds."""
+_NAMES: Final = ("kinds", "soc_families", "model_types", "causes", "min_provenance", "lang", "since_ns", "verified")
 _OFF: Final = CaseQuery(kinds=())
 _FLAGS: Final[Mapping[str, str]] = {"kinds": "--kind", "soc_families": "--soc", "model_types": "--model-type", "causes": "--cause",
-                                    "min_provenance": "--provenance", "lang": "--lang"}  # fmt: skip
+                                    "min_provenance": "--provenance", "lang": "--written-in", "since_ns": "--since",
+                                    "verified": "--verified"}  # fmt: skip
 
 
 class Candidates(msgspec.Struct, frozen=True, kw_only=True):
     """Records that may be found, and remarks for the reader."""
 
-    rows: tuple[Summary, ...]
+    rows: tuple[Listed, ...]
     notes: tuple[Text, ...]
 
 
@@ -39,7 +43,7 @@ def find_candidates(query: CaseQuery, store: Store, catalogue: Catalogue) -> Can
     """
     asked, notes = named_by_id(query, catalogue)
     rows = _passing(store, msgspec.structs.replace(asked, soc_families=families_of(asked)))
-    kept = tuple(row for row in rows if query.include_simulated or row.provenance != "simulated")
+    kept = rows if query.include_simulated else tuple(row for row in rows if row[2] != "simulated")
     hidden = len(rows) - len(kept)
     if hidden:
         notes += (Text(zh=f"隐藏了 {hidden} 条只有仿真结果的记录；需要时请求包含仿真记录。",
@@ -55,10 +59,17 @@ def families_of(query: CaseQuery) -> tuple[SocFamily, ...]:
     return query.soc_families or ((family,) if family != "unknown" else ())
 
 
-def _passing(store: Store, query: CaseQuery) -> tuple[Summary, ...]:
-    """The store's candidates, filtered by language as well: the store leaves that to its callers."""
-    rows = store.candidates(query)
-    return tuple(row for row in rows if query.lang is None or _written_in(query.lang, row.language_share))
+def _passing(store: Store, query: CaseQuery) -> tuple[Listed, ...]:
+    """The store's records, filtered by language, time and verification as well: the store leaves those to its callers."""
+    rows = store.listing(query)
+    if query.lang is not None:
+        rows = [row for row in rows if _written_in(query.lang, row[1])]
+    if query.since_ns is not None:
+        rows = [row for row in rows if row[3] >= query.since_ns]
+    if query.verified:
+        holding = {row.id for row in store.candidates(query) if row.status == VERIFIED}
+        rows = [row for row in rows if row[0] in holding]
+    return tuple(rows)
 
 
 def _written_in(lang: Lang, share: float) -> bool:
@@ -90,11 +101,11 @@ def _emptied(query: CaseQuery, store: Store) -> Iterator[Text]:
     active = {name: getattr(query, name) for name in _NAMES if getattr(query, name) != getattr(_OFF, name)}
     guilty = [name for name, value in active.items() if not _passing(store, _only(name, value))]
     for name in guilty:
-        said = f"{_FLAGS[name]} {_shown(active[name])}"
+        said = f"{_FLAGS[name]} {_shown(name, active[name])}".strip()
         yield Text(zh=f"过滤条件 {said} 单独就排除了全部 {total} 条记录。", en=f"the filter {said} alone leaves none of {total} records.")
     if guilty:
         return
-    joined = " ".join(f"{_FLAGS[name]} {_shown(value)}" for name, value in active.items())
+    joined = " ".join(f"{_FLAGS[name]} {_shown(name, value)}".strip() for name, value in active.items())
     yield Text(
         zh=f"过滤条件合在一起（{joined}）排除了全部 {total} 条记录。", en=f"the filters together ({joined}) leave none of {total} records."
     )
@@ -109,5 +120,9 @@ def _only(name: str, value: Any) -> CaseQuery:
     return msgspec.structs.replace(_OFF, **{name: value})
 
 
-def _shown(value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name == "since_ns":
+        return time.strftime("%Y-%m-%d", time.gmtime(value // 1_000_000_000))
+    if name == "verified":
+        return ""
     return ",".join(value) if isinstance(value, tuple) else str(value)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 from kb.domain.case import Answer, CaseQuery, Hit, Why
 from kb.domain.catalogue import Catalogue
-from kb.domain.protocols import Embedder, Store, Summary
+from kb.domain.protocols import Embedder, Listed, Store
 from kb.domain.soc import SocFamily
 from kb.domain.text import Lang, Text
 from kb.domain.version import Version
 from kb.errors import UsageError
+from kb.search.contrast import contrasts
 from kb.search.explanation import simulated_mark, text_reason, word_reasons
 from kb.search.filters import families_of, find_candidates
 from kb.search.fusion import Scores, best, language_of
@@ -20,6 +21,7 @@ from kb.search.lexical import Lexical, score_lexical
 from kb.search.prepare import field_texts
 from kb.search.question import Question, read_question
 from kb.search.snippet import snippet
+from kb.search.spelling import respelled
 from kb.search.structure import applicable, likeness
 from kb.search.weights import Weights, load_weights
 from kb.text.tokens import tokenize
@@ -45,7 +47,6 @@ class _Search:
     query: CaseQuery
     families: tuple[SocFamily, ...]
     question: Question
-    rows: Mapping[int, Summary]
     languages: Mapping[int, Lang]
     lexical: Lexical
     meaning: _Meaning | None
@@ -78,16 +79,19 @@ def search(query: CaseQuery, *, store: Store, embedder: Embedder | None, catalog
         return Answer(hits=(), abstained=True, notes=(*question.notes, *candidates.notes))
     found = _gathered(query, question, candidates.rows, store, embedder, catalogue, weights or load_weights(), vectors)
     ranked = _ranked(found, store)
-    notes = (*question.notes, *candidates.notes, *_unembedded(found.meaning, found.rows), *_nothing(ranked))
+    notes = (*found.question.notes, *candidates.notes, *_unembedded(found.meaning, found.languages), *_nothing(ranked))
     return Answer(hits=tuple(hit for hit, _ in ranked), abstained=_abstained(found, ranked, embedder), notes=notes)
 
 
-def _gathered(query: CaseQuery, question: Question, rows: Sequence[Summary], store: Store, embedder: Embedder | None, catalogue: Catalogue,
+def _gathered(query: CaseQuery, question: Question, rows: Sequence[Listed], store: Store, embedder: Embedder | None, catalogue: Catalogue,
               weights: Weights, vectors: VectorView | None) -> _Search:  # fmt: skip
-    languages = {row.id: language_of(row.language_share) for row in rows}
+    languages = {row[0]: language_of(row[1]) for row in rows}
     lexical = score_lexical(question, store, languages, weights)
+    meant = respelled(question, lexical.postings, store, catalogue)
+    if meant is not question:
+        question, lexical = meant, score_lexical(meant, store, languages, weights)
     meaning = _meaning(question, store, embedder, languages, weights, vectors) if embedder is not None else None
-    return _Search(query, families_of(query), question, {row.id: row for row in rows}, languages, lexical, meaning, catalogue, weights)
+    return _Search(query, families_of(query), question, languages, lexical, meaning, catalogue, weights)
 
 
 def _meaning(question: Question, store: Store, embedder: Embedder, languages: Mapping[int, Lang], weights: Weights,
@@ -109,9 +113,27 @@ def _ranked(found: _Search, store: Store) -> list[tuple[Hit, float]]:
     reasons = {record: _reasons(found, record, version, parts[record]) for record, version in versions.items()}
     score = {record: sum(why.contribution for why in reasons[record]) for record in versions}
     top = sorted(versions, key=lambda record: (-score[record], record))[:limit]
+    against = contrasts([versions[record] for record in top], store, found.catalogue, found.languages)
     return [
-        (_hit(found, record, versions[record], score[record], reasons[record]), found.lexical.coverage(parts[record])) for record in top
+        (
+            _hit(
+                found,
+                record,
+                versions[record],
+                score[record],
+                reasons[record],
+                _status(store, versions[record]),
+                against.get(versions[record].sha256, ()),
+            ),
+            found.lexical.coverage(parts[record]),
+        )
+        for record in top
     ]
+
+
+def _status(store: Store, version: Version) -> str:
+    revisions = store.revisions(version.record.slug, version.origin)
+    return next(revision.status for revision in revisions if revision.ref.n == version.n)
 
 
 def _same_cause(found: _Search, store: Store) -> list[int]:
@@ -138,7 +160,7 @@ def _reasons(found: _Search, record: int, version: Version, parts: Mapping[str, 
     return tuple(reasons)
 
 
-def _hit(found: _Search, record: int, version: Version, score: float, why: tuple[Why, ...]) -> Hit:
+def _hit(found: _Search, record: int, version: Version, score: float, why: tuple[Why, ...], status: str, against: tuple[Text, ...]) -> Hit:
     dense = found.meaning.scores if found.meaning is not None else None
     content = version.record
     return Hit(
@@ -152,7 +174,8 @@ def _hit(found: _Search, record: int, version: Version, score: float, why: tuple
         why=why,
         provenance=content.provenance,
         snippet=snippet(content, set(found.question.tokens)),
-        status=found.rows[record].status,
+        status=status,
+        contrasts=against,
     )
 
 
@@ -170,7 +193,7 @@ def _structure(hit: Hit) -> float:
     return sum(why.contribution for why in hit.why if why.feature in ("causes", "model", "model_type", "phase"))
 
 
-def _unembedded(meaning: _Meaning | None, rows: Mapping[int, Summary]) -> tuple[Text, ...]:
+def _unembedded(meaning: _Meaning | None, rows: Mapping[int, Lang]) -> tuple[Text, ...]:
     if meaning is None:
         return ()
     known = set(meaning.scores.raw) if meaning.scores is not None else set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Final
 
 import msgspec
 
 from kb.domain.case import CaseContext, CaseQuery
-from kb.domain.catalogue import Catalogue
+from kb.domain.catalogue import Catalogue, GlossaryRow
 from kb.domain.text import Text
 from kb.errors import UsageError
 from kb.text.glossary import expand
@@ -19,19 +19,35 @@ MAX_CHARACTERS: Final = 2000
 """Longer queries are cut: the rest of a pasted log drowns the question."""
 
 
+class Concept(msgspec.Struct, frozen=True):
+    """One thing that is asked for, and the ways to say it: the words of the query, or each term that the glossary row ``row``
+    adds. A record is as good as its best way, so that one written in both languages or in synonyms does not count twice.
+    ``row`` is empty for a word of the query that no row knows. ``asked``: the first way is in the query's own words."""
+
+    row: str
+    ways: tuple[tuple[str, ...], ...]
+    asked: bool
+
+
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """``text`` is what the embedder reads. ``words`` are its lexical tokens, ``added`` further tokens by the id of
-    the glossary row that brought them (no token stands twice). ``notes`` tell the reader what was changed."""
+    """``text`` is what the embedder reads. ``words`` are its lexical tokens, ``concepts`` what they and the glossary ask for (no
+    token belongs to two). ``notes`` tell the reader what was changed."""
 
     text: str
     words: tuple[str, ...]
-    added: Mapping[str, str]
+    concepts: tuple[Concept, ...]
     notes: tuple[Text, ...]
 
     @property
     def tokens(self) -> tuple[str, ...]:
         """All tokens to look up."""
         return (*self.words, *self.added)
+
+    @property
+    def added(self) -> Mapping[str, str]:
+        """Tokens that are not of the query, each with the id of the glossary row that brought it."""
+        own = set(self.words)
+        return {token: concept.row for concept in self.concepts for way in concept.ways for token in way if token not in own}
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -54,8 +70,12 @@ def read_question(query: CaseQuery, catalogue: Catalogue) -> Question:
         text = spoken(query.context, catalogue) if query.context is not None else ""
     if not text:
         raise _nothing_asked(query.text)
-    words = tuple(dict.fromkeys(tokenize(text)))
-    return Question(text=text, words=words, added=_added(text, words, catalogue), notes=notes)
+    return understood(text, tuple(dict.fromkeys(tokenize(text))), catalogue, notes)
+
+
+def understood(text: str, words: tuple[str, ...], catalogue: Catalogue, notes: tuple[Text, ...]) -> Question:
+    """The question of ``text``, whose tokens are ``words``, with what the glossary makes of it."""
+    return Question(text=text, words=words, concepts=tuple(_concepts(text, words, catalogue)), notes=notes)
 
 
 def _nothing_asked(text: str) -> UsageError:
@@ -78,17 +98,26 @@ def spoken(context: CaseContext, catalogue: Catalogue) -> str:
     return " ".join(dict.fromkeys(filter(None, (*names, context.model, context.model_type, context.phase, context.soc))))
 
 
-def _added(text: str, words: tuple[str, ...], catalogue: Catalogue) -> dict[str, str]:
+def _concepts(text: str, words: tuple[str, ...], catalogue: Catalogue) -> Iterator[Concept]:
+    """Those of the glossary rows that fire, then one of each word left."""
     expansion = expand(text, catalogue.glossary)
     wanted, fired, own = set(expansion.terms), set(expansion.rows), set(words)
-    added: dict[str, str] = {}
+    used: set[str] = set()
     for row in catalogue.glossary:
         if row.id in fired:
-            added.update({token: row.id for token in _tokens((*row.zh, *row.en), wanted) if token not in own and token not in added})
-    return added
+            said = _own_way(row, wanted, own - used)
+            brought = _brought_ways(row, wanted, own | used)
+            used.update(said, *brought)
+            if ways := tuple(dict.fromkeys(filter(None, (said, *brought)))):
+                yield Concept(row.id, ways, bool(said))
+    yield from (Concept("", ((word,),), True) for word in words if word not in used)
 
 
-def _tokens(terms: tuple[str, ...], wanted: set[str]) -> Iterator[str]:
-    for term in terms:
-        if term in wanted:
-            yield from tokenize(term)
+def _own_way(row: GlossaryRow, wanted: Set[str], free: Set[str]) -> tuple[str, ...]:
+    """The query's words among the row's terms."""
+    return tuple(dict.fromkeys(token for term in (*row.zh, *row.en) if term not in wanted for token in tokenize(term) if token in free))
+
+
+def _brought_ways(row: GlossaryRow, wanted: Set[str], taken: Set[str]) -> list[tuple[str, ...]]:
+    """The tokens of each term the row adds, without those of the query or of an earlier row."""
+    return [tuple(dict.fromkeys(token for token in tokenize(term) if token not in taken)) for term in (*row.zh, *row.en) if term in wanted]

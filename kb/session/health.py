@@ -12,6 +12,7 @@ import numpy as np
 
 from kb.domain.provenance import Origin
 from kb.domain.text import Text
+from kb.session import soundness
 from kb.session.meta import Missing, Violation
 from kb.session.session import Session, Table
 
@@ -34,7 +35,7 @@ class Disabled(msgspec.Struct, frozen=True, kw_only=True):
     check: str
     name: Text
     lacks: tuple[str, ...]
-    capture: tuple[str, ...] = ()
+    capture: tuple[Text, ...] = ()
 
 
 class SessionHealth(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ class SessionHealth(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[Missing, ...]
     violations: tuple[Violation, ...]
     reasons: tuple[Text, ...]
+    soundness: soundness.Soundness = soundness.Soundness()
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,13 +101,20 @@ def _session(session: Session) -> SessionHealth:
     meta = session.meta
     kernels, totals = session.table("kernels"), session.table("step_trace")
     complete, incomplete = _steps(session)
-    soc_known = meta.soc.id is not None or (meta.soc.cores is not None and meta.soc.clock_mhz is not None)
+    soc_known = (
+        meta.soc.id is not None
+        or (meta.soc.reported_name is not None and meta.soc.confidence == "high")
+        or (meta.soc.family == "cpu")
+        or (meta.soc.cores is not None and meta.soc.clock_mhz is not None)
+    )
     negative = sum(int((table["duration_ns"] < 0).sum()) for table in session.tables.values() if "duration_ns" in table)
     overlapping = _overlapping(kernels)
+    sound = soundness.examine(session)
     usable = _rows(kernels) > 0 or _rows(totals) > 0
     reasons = (
         *_content_reasons(_rows(kernels), _rows(totals), complete, incomplete, soc_known),
         *_damage_reasons(session, negative, overlapping or 0, _rows(kernels)),
+        *soundness.reasons(sound, session),
     )
     return SessionHealth(
         name=meta.name,
@@ -123,6 +132,7 @@ def _session(session: Session) -> SessionHealth:
         missing=meta.missing,
         violations=meta.violations,
         reasons=reasons,
+        soundness=sound,
     )
 
 
@@ -204,7 +214,7 @@ def _verdict(parts: Sequence[SessionHealth], reasons: Sequence[Text]) -> Verdict
 
 
 def _disabled(sessions: Sequence[Session], parts: Sequence[SessionHealth]) -> Iterator[Disabled]:
-    recipes = {missing.what: missing.capture for part in parts for missing in part.missing if missing.capture}
+    recipes = {missing.what: missing.capture for part in parts for missing in part.missing if missing.capture != Text()}
     for check in load_checks():
         lacks = tuple(need for need in check.needs if not any(_has(session, need) for session in sessions))
         if lacks:

@@ -9,14 +9,15 @@ import msgspec
 
 from kb.domain.provenance import Origin
 from kb.domain.soc import SocRef
+from kb.domain.text import Text
 
 
 class Missing(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was not captured: ``what`` (a table, column or fact), ``why``, and how to get it."""
+    """Something that was not captured: ``what`` (a table, column or fact), ``why``, and how to get it (empty = unknown)."""
 
     what: str
-    why: str
-    capture: str = ""
+    why: Text
+    capture: Text = Text()
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

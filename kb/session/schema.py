@@ -72,6 +72,32 @@ cube_utilization f8 ratio occupancy of cube cores over the duration, not arithme
 l2_hit_ratio f8 ratio L2 hits / accesses
 hbm_read_bytes f8 B bytes read from device memory
 hbm_write_bytes f8 B bytes written to device memory
+hbm_read_rate f8 B/s rate of reads from device memory, both engines
+hbm_write_rate f8 B/s rate of writes to device memory, both engines
+l2_read_rate f8 B/s rate of L2 reads, both engines
+l2_write_rate f8 B/s rate of L2 writes, both engines
+l1_read_rate f8 B/s rate of L1 reads
+l1_write_rate f8 B/s rate of L1 writes
+l0a_read_rate f8 B/s rate of L0A reads
+l0a_write_rate f8 B/s rate of L0A writes
+l0b_read_rate f8 B/s rate of L0B reads
+l0b_write_rate f8 B/s rate of L0B writes
+l0c_read_rate f8 B/s rate of L0C reads by the cube
+l0c_write_rate f8 B/s rate of L0C writes by the cube
+ub_read_rate f8 B/s rate of UB reads by the vector core
+ub_write_rate f8 B/s rate of UB writes by the vector core
+mac_fp16_ratio f8 ratio FP16 instructions of the cube pipe
+mac_int8_ratio f8 ratio INT8 instructions of the cube pipe
+vec_fp32_ratio f8 ratio FP32 instructions of the vector pipe
+vec_fp16_ratio f8 ratio FP16 instructions of the vector pipe
+vec_int32_ratio f8 ratio INT32 instructions of the vector pipe
+vec_misc_ratio f8 ratio other instructions of the vector pipe
+cube_flops f8 count floating point operations of the cube pipe
+vector_flops f8 count floating point operations of the vector pipe
+vec_bank_conflict_ratio f8 ratio bank conflicts of the vector pipe
+vec_bankgroup_conflict_ratio f8 ratio bank group conflicts of the vector pipe
+vec_resource_conflict_ratio f8 ratio resource conflicts of the vector pipe
+memory_bound f8 ratio mte2 / max(mac, vec) as exported
 """
 
 _SPECS = (
@@ -104,6 +130,7 @@ _SPECS = (
         stream i4 id stream
         task_id i8 id task
         connection_id i8 id link to the host launch
+        operator code - framework operator that launched it, where the trace links them
         block i4 count cores used by the primary engine, may exceed the physical count
         mix_block i4 count cores used by the secondary engine
         op_state code - static or dynamic as exported; no evidence of dynamic shapes
@@ -163,8 +190,40 @@ _SPECS = (
         total_ns* i8 ns total
         max_ns i8 ns longest
         """, None),
+    _spec("op_totals", "device operators summed by type, as exported", """
+        op_type* code - operator type
+        core code - engine
+        count* i8 count calls
+        total_ns* i8 ns total
+        min_ns i8 ns shortest
+        max_ns i8 ns longest
+        """, None),
+    _spec("operators", "framework operators with the time they took on the host and caused on the device", """
+        name* code - operator
+        input_shapes code - operands split by ; dimensions by ,
+        stack code - call stack, redacted before publishing
+        host_self_ns i8 ns on the host, without what it called
+        host_total_ns i8 ns on the host
+        device_self_ns i8 ns on the device, without what it called
+        device_total_ns i8 ns on the device
+        device_self_aicore_ns i8 ns on the AI cores, without what it called
+        device_total_aicore_ns i8 ns on the AI cores
+        """, None),
+    _spec("aicpu", "nodes on the AI CPU, data preprocessing included", """
+        start_ns* i8 ns begin
+        duration_ns* i8 ns total
+        name* code - node
+        compute_ns i8 ns computing
+        memcpy_ns i8 ns copying
+        dispatch_ns i8 ns dispatching
+        """),
+    _spec("fusions", "operators the graph compiler put in place of others", """
+        name* code - fused operator
+        originals* code - operators it replaces
+        bytes f8 B memory of it
+        """, None),
     _spec("allocations", "device memory blocks", """
-        start_ns* i8 ns allocation
+        start_ns* i8 ns allocation, -1 = planned before the run
         end_ns i8 ns release, -1 = alive at the end
         name* code - operator
         bytes* f8 B size

@@ -82,6 +82,9 @@ def _breaches(name: str, table: Table, vocabulary: int) -> list[str]:
         if column is None:
             found.append(f"{name}.{column_name}: no such column in the schema")
             continue
+        if values.ndim != 1:
+            found.append(f"{name}.{column_name}: {values.ndim} dimensions")
+            continue
         if values.dtype.str != NUMPY_DTYPES[column.dtype]:
             found.append(f"{name}.{column_name}: dtype {values.dtype.str}, schema says {NUMPY_DTYPES[column.dtype]}")
         if len(values) != len(table):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from kb.errors import NotFoundError, StoreError
+from kb.files import sync_folder, write_whole
 
 MAX_BYTES: Final = 256 * 2**20
 """Largest file kept: a session of a million kernels is tens of MiB, so this only stops mistakes."""
@@ -37,7 +36,8 @@ class FolderArtefacts:
         path = self._path(sha256)
         try:
             if not path.is_file() or path.read_bytes() != data:
-                _write_durably(path, data)
+                write_whole(path, [data])
+                sync_folder(self._folder)
         except OSError as error:
             raise StoreError(
                 f"artefact {sha256[:12]} was not kept: {error.strerror}",
@@ -70,26 +70,3 @@ class FolderArtefacts:
 
     def _path(self, sha256: str) -> Path:
         return self._folder / sha256[:2] / sha256
-
-
-def _write_durably(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with fresh.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
-    for folder in (path.parent, path.parent.parent):
-        _sync_folder(folder)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import starmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from kb.domain.case import CaseQuery, RecordKind
 from kb.domain.event import Event
-from kb.domain.protocols import Posting, Summary, VectorBlock
+from kb.domain.protocols import Listed, Posting, Summary, VectorBlock
 from kb.domain.provenance import Provenance, StoreOrigin, rank_of
-from kb.domain.version import RESOLUTION, Ref, Version
+from kb.domain.version import RESOLUTION, Ref, Revision, Version
 from kb.store import statements
+from kb.store.examination import Examined, examine
 from kb.store.facets import ANY_MODEL_TYPE
 from kb.store.faults import store_error
-from kb.store.rows import event_of, not_found, summaries_of, version_of
+from kb.store.rows import event_of, not_found, revisions_of, summaries_of, version_of
 from kb.store.status import DECIDING
+
+LISTINGS: Final = 8
+"""Listings kept, one for each set of filters: at 10,000 records making one anew costs more than the rest of a warm query."""
 
 
 class SqliteReader:
@@ -33,6 +37,8 @@ class SqliteReader:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
+        # Every write advances the generation, whoever made it, so a listing of this generation is still true.
+        self._listings: dict[tuple[object, ...], tuple[int, tuple[Summary, ...]]] = {}
 
     def get(self, ref: Ref) -> Version:
         """The version named, by the overlay where no origin is given. Raises NotFoundError."""
@@ -42,7 +48,8 @@ class SqliteReader:
                 return _versions(connection, [row_id])[row_id]
             known = tuple(_history(connection, ref.slug, None))
             slugs = [slug for (slug,) in connection.execute(statements.SLUGS)]
-        raise not_found(ref, known, slugs)
+            aliases = [alias for (alias,) in connection.execute(statements.ALIASES, {"slug": ref.slug})]
+        raise not_found(ref, known, slugs, aliases)
 
     def history(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Version, ...]:
         """All versions of a slug, oldest first. Raises NotFoundError when there is none."""
@@ -50,6 +57,17 @@ class SqliteReader:
             found = tuple(_history(connection, slug, origin))
             if found:
                 return found
+            known = tuple(_history(connection, slug, None))
+            slugs = [name for (name,) in connection.execute(statements.SLUGS)]
+        raise not_found(Ref(slug, None, origin), known, slugs)
+
+    def revisions(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Revision, ...]:
+        """All versions of a slug without their contents, oldest first. Raises NotFoundError when there is none."""
+        with self._snapshot(f"reading the history of {slug}") as connection:
+            rows = connection.execute(statements.REVISIONS, {"slug": slug, "origin": origin}).fetchall()
+            if rows:
+                deciding = connection.execute(statements.DECIDING_EVENTS_OF_SLUG, {"slug": slug, "kinds": _listed(DECIDING)}).fetchall()
+                return revisions_of(slug, rows, deciding)
             known = tuple(_history(connection, slug, None))
             slugs = [name for (name,) in connection.execute(statements.SLUGS)]
         raise not_found(Ref(slug, None, origin), known, slugs)
@@ -69,13 +87,12 @@ class SqliteReader:
         A record with a case of unknown chip family passes every family filter (the caller marks it), and a
         template for any model every model-type filter. ``include_simulated`` and ``lang`` are the caller's.
         """
-        return self._select(
-            kinds=_listed(query.kinds),
-            tier=rank_of(query.min_provenance),
-            families=_listed(query.soc_families, "unknown"),
-            model_types=_listed(query.model_types, ANY_MODEL_TYPE),
-            causes=_listed(query.causes),
-        )
+        return self._select(**_filters(query))
+
+    def listing(self, query: CaseQuery) -> Sequence[Listed]:
+        """The records of ``candidates`` as plain tuples, in order of row id."""
+        with self._snapshot("listing records") as connection:
+            return connection.execute(statements.LISTING, _filters(query)).fetchall()
 
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         """Per distinct token, the visible records that hold it in order of row id; an unknown token has none."""
@@ -109,6 +126,11 @@ class SqliteReader:
         with self._snapshot("reading the generation") as connection:
             return int(connection.execute(statements.GENERATION).fetchone()[0])
 
+    def examine(self) -> tuple[Examined, ...]:
+        """Every check of the file against itself; reads all of it."""
+        with self._snapshot("examining the store") as connection:
+            return tuple(examine(connection))
+
     def state(self, key: str) -> str | None:
         """A named value, or None. ``identity`` is set by the store: it differs between stores."""
         with self._snapshot(f"reading {key}") as connection:
@@ -118,10 +140,19 @@ class SqliteReader:
     def _select(self, *, tier: int, kinds: str | None, families: str | None = None, model_types: str | None = None,
                 causes: str | None = None) -> tuple[Summary, ...]:  # fmt: skip
         filters = {"tier": tier, "kinds": kinds, "families": families, "model_types": model_types, "causes": causes}
+        key = tuple(filters.values())
         with self._snapshot("listing records") as connection:
+            now = connection.execute(statements.GENERATION).fetchone()[0]
+            known = self._listings.get(key)
+            if known is not None and known[0] == now:
+                return known[1]
             rows = connection.execute(statements.SUMMARIES, filters).fetchall()
             deciding = connection.execute(statements.DECIDING_EVENTS, {"kinds": _listed(DECIDING)}).fetchall()
-        return summaries_of(rows, deciding)
+        found = summaries_of(rows, deciding)
+        if len(self._listings) >= LISTINGS:
+            self._listings.clear()
+        self._listings[key] = (now, found)
+        return found
 
     @contextmanager
     def _snapshot(self, doing: str) -> Iterator[sqlite3.Connection]:
@@ -136,6 +167,17 @@ class SqliteReader:
             raise store_error(error, path=self._path, doing=doing) from error
 
 
+def _filters(query: CaseQuery) -> dict[str, Any]:
+    """The exact filters of ``query`` as parameters of ``statements.SUMMARIES`` and ``LISTING``."""
+    return {
+        "kinds": _listed(query.kinds),
+        "tier": rank_of(query.min_provenance),
+        "families": _listed(query.soc_families, "unknown"),
+        "model_types": _listed(query.model_types, ANY_MODEL_TYPE),
+        "causes": _listed(query.causes),
+    }
+
+
 def _listed(values: Sequence[str], always: str | None = None) -> str | None:
     """``values`` (and ``always``) as a JSON array to bind; None, no filter, for no values."""
     if not values:
@@ -146,7 +188,9 @@ def _listed(values: Sequence[str], always: str | None = None) -> str | None:
 def _find(connection: sqlite3.Connection, ref: Ref) -> int | None:
     for origin in (ref.origin,) if ref.origin else RESOLUTION:
         names: dict[str, Any] = {"origin": origin, "slug": ref.slug}
-        if ref.n is None:
+        if ref.alias is not None:
+            row = connection.execute(statements.ALIASED, {**names, "alias": ref.alias}).fetchone()
+        elif ref.n is None:
             row = connection.execute(statements.NEWEST_VISIBLE, names).fetchone()
         else:
             row = connection.execute(statements.EXACT, {**names, "n": ref.n}).fetchone()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.domain.event import Event
-from kb.domain.protocols import Prepared
+from kb.domain.protocols import Prepared, Publication, Published
 from kb.domain.provenance import StoreOrigin
 from kb.domain.record import Record
 from kb.domain.version import Version, Visibility
@@ -36,7 +36,14 @@ class SqliteStore(SqliteReader):
 
         Raises ConflictError when ``expect_parent`` is not the newest version's hash, StoreError when nothing was written.
         """
-        return self._writing().publish(record, prepared, origin=origin, author=author, visibility=visibility, expect_parent=expect_parent)
+        item = Publication(
+            record=record, prepared=prepared, origin=origin, author=author, visibility=visibility, expect_parent=expect_parent
+        )
+        return self.publish_all([item])[0].version
+
+    def publish_all(self, items: Sequence[Publication]) -> tuple[Published, ...]:
+        """Publish several versions in one transaction, all or none; see ``publish``."""
+        return self._writing().publish_all(items)
 
     def append(self, event: Event) -> Event:
         """Add an event; returns it with its id. Raises NotFoundError for a subject no version has."""
@@ -45,6 +52,10 @@ class SqliteStore(SqliteReader):
     def set_state(self, key: str, value: str) -> None:
         """Set a named value."""
         self._writing().set_state(key, value)
+
+    def rebuild_heads(self) -> None:
+        """Derive the head of every slug, the one table that is a cache, anew."""
+        self._writing().rebuild_heads()
 
     def close(self) -> None:
         """Release files and connections; further calls raise StoreError."""

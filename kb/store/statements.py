@@ -7,13 +7,34 @@ from __future__ import annotations
 
 from typing import Final
 
-NEWEST_VISIBLE: Final = """
-SELECT v.id FROM version v
-WHERE v.origin = :origin AND v.slug = :slug
-  AND NOT EXISTS (SELECT 1 FROM event e WHERE e.subject = v.sha256 AND e.kind = 'yanked')
-ORDER BY v.n DESC LIMIT 1
-"""
+# Hidden: the newest event that withdraws or restores this content in this origin withdraws it.
+_VISIBLE: Final = """coalesce((
+    SELECT e.kind FROM event e
+    WHERE e.subject = v.sha256 AND e.kind IN ('yanked', 'restored')
+      AND coalesce(json_extract(e.detail, '$.origin'), v.origin) = v.origin
+    ORDER BY e.id DESC LIMIT 1), 'restored') <> 'yanked'"""
+NEWEST_VISIBLE: Final = "".join(
+    ("SELECT v.id FROM version v WHERE v.origin = :origin AND v.slug = :slug AND ", _VISIBLE, " ORDER BY v.n DESC LIMIT 1")
+)
+NEWEST_OF_ALL: Final = "".join(
+    (
+        "SELECT v.id FROM version v WHERE v.slug = :slug AND ",
+        _VISIBLE,
+        " ORDER BY CASE v.origin WHEN 'workspace' THEN 0 WHEN 'team' THEN 1 ELSE 2 END, v.n DESC LIMIT 1",
+    )
+)
 EXACT: Final = "SELECT v.id FROM version v WHERE v.origin = :origin AND v.slug = :slug AND v.n = :n"
+# The newest event that gives the alias to a version of this origin decides.
+ALIASED: Final = """
+SELECT v.id FROM event e JOIN version v ON v.sha256 = e.subject AND v.n = json_extract(e.detail, '$.n')
+WHERE e.kind = 'aliased' AND v.origin = :origin AND v.slug = :slug
+  AND json_extract(e.detail, '$.origin') = v.origin AND json_extract(e.detail, '$.alias') = :alias
+ORDER BY e.id DESC LIMIT 1
+"""
+ALIASES: Final = """
+SELECT DISTINCT json_extract(e.detail, '$.alias') FROM event e JOIN version v ON v.sha256 = e.subject
+WHERE e.kind = 'aliased' AND v.slug = :slug ORDER BY 1
+"""
 VERSIONS: Final = """
 SELECT v.id, v.origin, v.n, v.sha256, v.author, v.created_ns, v.visibility, v.parent, v.generation, c.body
 FROM version v JOIN content c ON c.sha256 = v.sha256
@@ -21,10 +42,17 @@ WHERE v.id IN (SELECT value FROM json_each(:ids))
 ORDER BY v.id
 """
 HISTORY: Final = "SELECT v.id FROM version v WHERE v.slug = :slug AND (:origin IS NULL OR v.origin = :origin) ORDER BY v.id"
+REVISIONS: Final = """
+SELECT v.origin, v.n, v.sha256, v.author, v.created_ns, v.visibility, v.provenance, v.parent, v.generation
+FROM version v WHERE v.slug = :slug AND (:origin IS NULL OR v.origin = :origin) ORDER BY v.id
+"""
+DECIDING_EVENTS_OF_SLUG: Final = """
+SELECT e.subject, e.kind, json_extract(e.detail, '$.origin') FROM event e
+WHERE e.subject IN (SELECT sha256 FROM version WHERE slug = :slug) AND e.kind IN (SELECT value FROM json_each(:kinds)) ORDER BY e.id
+"""
 SLUGS: Final = "SELECT DISTINCT slug FROM version"
 # In the facet filters an IN list is computed once and only when its parameter is given.
-SUMMARIES: Final = """
-SELECT v.id, v.origin, v.slug, v.n, v.kind, v.provenance, v.language_share, v.created_ns, v.sha256
+_PASSING: Final = """
 FROM head h JOIN version v ON v.id = h.version_id
 WHERE v.tier >= :tier
   AND (:kinds IS NULL OR v.kind IN (SELECT value FROM json_each(:kinds)))
@@ -36,7 +64,11 @@ WHERE v.tier >= :tier
     SELECT version_id FROM facet WHERE name = 'cause' AND value IN (SELECT value FROM json_each(:causes))))
 ORDER BY v.id
 """
-DECIDING_EVENTS: Final = "SELECT subject, kind FROM event WHERE kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id"
+SUMMARIES: Final = "".join(("SELECT v.id, v.origin, v.slug, v.n, v.kind, v.provenance, v.language_share, v.created_ns, v.sha256", _PASSING))
+LISTING: Final = "".join(("SELECT v.id, v.language_share, v.provenance, v.created_ns", _PASSING))
+DECIDING_EVENTS: Final = """
+SELECT subject, kind, json_extract(detail, '$.origin') FROM event WHERE kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id
+"""
 # One record brings hundreds of rows: as plain tuples they cost half of what named parameters do.
 INSERT_POSTING: Final = "INSERT INTO posting (token, version_id, count, length) VALUES (?, ?, ?, ?)"
 POSTINGS: Final = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,18 +14,27 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from sqlmodel import Session, col, create_engine, delete, insert, select, update
 
-from kb.domain.canonical import canonical, parse_record
+from kb.domain.canonical import canonical
 from kb.domain.event import Event
-from kb.domain.protocols import Prepared
+from kb.domain.protocols import Prepared, Publication, Published
 from kb.domain.provenance import StoreOrigin, rank_of
 from kb.domain.record import Record, checked_slug
-from kb.domain.version import RESOLUTION, Version, Visibility
+from kb.domain.version import RESOLUTION, Version
 from kb.errors import ConflictError, NotFoundError, StoreError
 from kb.store import statements
 from kb.store.facets import facets
 from kb.store.faults import store_error
 from kb.store.preparation import field_vectors
 from kb.store.tables import ContentRow, CounterRow, EventRow, FacetRow, HeadRow, StateRow, VectorRow, VersionRow
+
+
+class _Draft(msgspec.Struct, frozen=True):
+    """A publication checked and encoded, before the lock is taken."""
+
+    item: Publication
+    body: bytes
+    sha256: str
+    vectors: Mapping[str, bytes]
 
 
 class SqliteWriter:
@@ -42,42 +51,44 @@ class SqliteWriter:
         # sqlite3 itself begins nothing (isolation_level None); a deferred begin could not be upgraded to a write safely.
         sqlalchemy.event.listen(self._engine, "begin", _begin_immediate)
 
-    def publish(self, record: Record, prepared: Prepared, *, origin: StoreOrigin, author: str, visibility: Visibility,
-                expect_parent: str | None) -> Version:  # fmt: skip
-        """Append a version, or find it: content equal to the newest version's returns that one, which makes a
+    def publish_all(self, items: Sequence[Publication]) -> tuple[Published, ...]:
+        """Append versions, or find them: content equal to the newest version's returns that one, which makes a
         repeated call safe; vectors of a model it does not have yet are added to it."""
-        slug = checked_slug(record.slug)
-        body = canonical(record)
-        parse_record(body, source=f"{slug} as it would be stored")
-        vectors = field_vectors(prepared)
-        sha256 = hashlib.sha256(body).hexdigest()
-        with self._transaction(f"publishing {slug}") as session:
-            _require_dim(session, prepared)
-            newest = _newest(session, origin, slug)
-            if newest is not None and newest.sha256 == sha256:
-                _add_vectors(session, newest, prepared, vectors)
-                return _version(newest, record)
-            _require_parent(newest, expect_parent, slug)
-            row = VersionRow(
-                origin=origin,
-                slug=slug,
-                n=newest.n + 1 if newest else 1,
-                sha256=sha256,
-                kind=record.kind,
-                provenance=record.provenance,
-                tier=rank_of(record.provenance),
-                author=author,
-                created_ns=self._clock(),
-                visibility=visibility,
-                parent=newest.sha256 if newest else None,
-                language_share=prepared.language_share,
-                length=sum(prepared.tokens.values()),
-                generation=_advance(session),
-            )
-            _add_version(session, row, body)
-            _add_search_data(session, row, record, prepared, vectors)
-            _refresh_head(session, slug)
-            return _version(row, record)
+        drafts = [_drafted(item) for item in items]
+        names = items[0].record.slug if len(items) == 1 else f"{len(items)} records"
+        with self._transaction(f"publishing {names}") as session:
+            return tuple(self._published(session, draft) for draft in drafts)
+
+    def _published(self, session: Session, draft: _Draft) -> Published:
+        item, slug = draft.item, draft.item.record.slug
+        _require_dim(session, item.prepared)
+        newest = _newest(session, item.origin, slug)
+        if newest is not None and newest.sha256 == draft.sha256:
+            _add_vectors(session, newest, item.prepared, draft.vectors)
+            _add_remarks(session, newest, item.remarks, only_missing=True)
+            return Published(version=_version(newest, item.record), created=False)
+        _require_parent(newest, item.expect_parent, slug)
+        row = VersionRow(
+            origin=item.origin,
+            slug=slug,
+            n=newest.n + 1 if newest else 1,
+            sha256=draft.sha256,
+            kind=item.record.kind,
+            provenance=item.record.provenance,
+            tier=rank_of(item.record.provenance),
+            author=item.author,
+            created_ns=self._clock() if item.created_ns is None else item.created_ns,
+            visibility=item.visibility,
+            parent=newest.sha256 if newest else None,
+            language_share=item.prepared.language_share,
+            length=sum(item.prepared.tokens.values()),
+            generation=_advance(session),
+        )
+        _add_version(session, row, draft.body)
+        _add_search_data(session, row, item.record, item.prepared, draft.vectors)
+        _add_remarks(session, row, item.remarks)
+        _refresh_head(session, slug)
+        return Published(version=_version(row, item.record), created=True)
 
     def append(self, event: Event) -> Event:
         """Add an event about a known version. Raises NotFoundError for a hash no version has."""
@@ -92,7 +103,7 @@ class SqliteWriter:
             row = _event_row(event, generation=_advance(session))
             session.add(row)
             session.flush()
-            if event.kind == "yanked":
+            if event.kind in ("yanked", "restored"):
                 for slug in slugs:
                     _refresh_head(session, slug)
             return msgspec.structs.replace(event, id=row.id)
@@ -102,6 +113,13 @@ class SqliteWriter:
         with self._transaction(f"setting {key}") as session:
             _advance(session)
             session.merge(StateRow(key=key, value=value))
+
+    def rebuild_heads(self) -> None:
+        """Derive the head of every slug anew from versions and events."""
+        with self._transaction("rebuilding the heads") as session:
+            _advance(session)
+            for slug in session.connection().exec_driver_sql(statements.SLUGS).scalars().all():
+                _refresh_head(session, slug)
 
     def close(self) -> None:
         """Close the connection; SQLite then folds the write-ahead log into the file."""
@@ -117,6 +135,12 @@ class SqliteWriter:
             if isinstance(error.orig, sqlite3.Error):
                 raise store_error(error.orig, path=self._path, doing=doing) from error
             raise StoreError(f"{doing}: {error}", do="report this as a defect; nothing was written") from error
+
+
+def _drafted(item: Publication) -> _Draft:
+    checked_slug(item.record.slug)
+    body = canonical(item.record)
+    return _Draft(item, body, hashlib.sha256(body).hexdigest(), field_vectors(item.prepared))
 
 
 def _begin_immediate(connection: sqlalchemy.Connection) -> None:
@@ -174,6 +198,18 @@ def _add_version(session: Session, row: VersionRow, body: bytes) -> None:
         detail={"origin": row.origin, "slug": row.slug, "n": row.n},
     )
     session.add(_event_row(published, generation=row.generation))
+
+
+def _add_remarks(session: Session, row: VersionRow, remarks: Sequence[Event], *, only_missing: bool = False) -> None:
+    if only_missing:
+        held = set(session.exec(select(EventRow.kind).where(EventRow.subject == row.sha256).distinct()).all())
+        remarks = [remark for remark in remarks if remark.kind not in held]
+        if remarks:
+            generation = _advance(session)
+    else:
+        generation = row.generation
+    for remark in remarks:
+        session.add(_event_row(msgspec.structs.replace(remark, subject=row.sha256), generation=generation))
 
 
 def _add_search_data(session: Session, row: VersionRow, record: Record, prepared: Prepared, vectors: Mapping[str, bytes]) -> None:

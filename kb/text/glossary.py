@@ -46,7 +46,7 @@ def expand(text: str, rows: Sequence[GlossaryRow]) -> Expansion:
 
 def _plain(text: str) -> str:
     lowered = fold(text).lower()
-    return lowered if lowered.isalnum() and lowered.isascii() else _SPACE_AT_CJK.sub("", _SEPARATORS.sub(" ", lowered)).strip()
+    return lowered if lowered.isalnum() else _SPACE_AT_CJK.sub("", _SEPARATORS.sub(" ", lowered)).strip()
 
 
 def _occurrences(text: str, spellings: Set[str]) -> Iterator[tuple[int, int, str]]:

@@ -12,7 +12,7 @@ from kb.domain.comparison import Comparison, Verdict
 from kb.domain.text import Text
 from kb.errors import NotFoundError
 from kb.profile.simulated.options import OptionChange, Options
-from kb.profile.simulated.run import setup_of, simulate
+from kb.profile.simulated.run import setup_of, simulate_ranks
 from kb.profile.simulated.twins import TWINS
 from kb.session.session import Session
 from kb.tune.refusal import AlreadyAppliedError, not_simulatable
@@ -22,8 +22,8 @@ from kb.tune.refusal import AlreadyAppliedError, not_simulatable
 class Application:
     """What one strategy did. ``after`` is simulated with the same seed; ``changed`` says which option moved.
 
-    ``per_sample_gain`` = 1 - (after step / after batch) / (before step / before batch): equal to the comparison's
-    gain unless the strategy changes the batch, when the steps are not the same work.
+    ``per_sample_gain`` = 1 - (after step / after samples) / (before step / before samples): equal to the comparison's
+    gain unless the strategy changes how many samples a step has, when the steps are not the same work.
     """
 
     strategy: StrategyId
@@ -57,7 +57,9 @@ def apply(session: Session, strategy: StrategyId, catalogue: Catalogue) -> Appli
             f"{session.meta.name} already has {change.option} = {getattr(options, change.option)}",
             do=f"{entry.id} is in place: try another strategy",
         )
-    after, _ = simulate(msgspec.structs.replace(setup, options=options, name=f"{session.meta.name}+{entry.id}"))
+    changed = msgspec.structs.replace(setup, options=options, name=f"{setup.name}+{entry.id}")
+    rank = min(session.meta.rank or 0, options.world_size - 1)
+    after, _ = simulate_ranks(changed, (rank,))[0]
     comparison = compare(session, after)
     return Application(
         strategy=entry.id,
@@ -65,7 +67,7 @@ def apply(session: Session, strategy: StrategyId, catalogue: Catalogue) -> Appli
         after=after,
         changed=_description(change, setup.options, options),
         comparison=comparison,
-        per_sample_gain=_per_sample_gain(comparison, setup.options.batch, options.batch),
+        per_sample_gain=_per_sample_gain(comparison, _samples(session, setup.options), _samples(session, options)),
     )
 
 
@@ -83,7 +85,13 @@ def _description(change: OptionChange, before: Options, after: Options) -> Text:
     return Text(f"模拟器选项 {change.option}：{first} 改为 {second}", f"simulator option {change.option}: {first} to {second}")
 
 
-def _per_sample_gain(comparison: Comparison, before_batch: int, after_batch: int) -> float:
+def _samples(session: Session, options: Options) -> int:
+    """Samples of the whole job in one step: replicas have their own, and training runs all microbatches in a step."""
+    repeated = options.microbatches if session.meta.model.phase == "training" else 1
+    return options.batch * options.data_parallel * repeated
+
+
+def _per_sample_gain(comparison: Comparison, before: int, after: int) -> float:
     if not comparison.before_step_ns:
         return 0.0
-    return 1.0 - (comparison.after_step_ns / after_batch) / (comparison.before_step_ns / before_batch)
+    return 1.0 - (comparison.after_step_ns / after) / (comparison.before_step_ns / before)

@@ -8,19 +8,27 @@ from kb.domain.case import Case
 from kb.domain.catalogue import Catalogue
 from kb.domain.record import Record
 from kb.domain.text import Lang, Text
+from kb.errors import UsageError
 from kb.report.numbers import signed_percent
 
 _PITFALLS = 3
 
 
 def card_of(record: Record, catalogue: Catalogue) -> Record:
-    """The card of a recipe: causes, best strategy of each with its recorded gain and tier, first pitfalls, link back."""
+    """The card of a recipe: causes, strategies with their recorded gain and tier, first pitfalls, link back.
+
+    Its cases name causes only: outcomes stay with the recipe, so that one source never counts twice. Raises UsageError
+    for a record that is no recipe.
+    """
+    if record.kind not in ("recipe", "case"):
+        raise UsageError(f"{record.slug} is a {record.kind}", allowed="a recipe or a case", do="kb list --kind recipe")
     body = Text(zh=_body(record, catalogue, "zh"), en=_body(record, catalogue, "en"))
     return replace(
         record,
         kind="card",
         slug=f"{record.slug[:91]}-card",
         body=body,
+        cases=tuple(Case(cause=case.cause, context=case.context) for case in record.cases),
         links=(record.slug,),
         sources=(),
         pitfalls=record.pitfalls[:_PITFALLS],

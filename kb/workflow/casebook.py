@@ -16,7 +16,9 @@ from kb.errors import StoreError
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
 from kb.store.sqlite import open_store
+from kb.workflow.glossary import with_own_glossary
 from kb.workflow.sync import is_current, sync
+from kb.workflow.vectors import keep_vectors
 from kb.workflow.workspace import Workspace
 
 DEFAULT_EMBEDDER = "use"
@@ -48,7 +50,7 @@ def open_casebook(place: Workspace, progress: Progress, *, writable: bool = Fals
     notes = _brought_up_to_date(place, root, name, progress)
     store = open_store(place.database, writable=writable)
     try:
-        yield Casebook(place, store, load_catalogue(root), name, notes)
+        yield Casebook(place, store, with_own_glossary(load_catalogue(root), place.home), name, notes)
     finally:
         store.close()
 
@@ -59,7 +61,11 @@ def _brought_up_to_date(place: Workspace, root: Path, embedder_name: str, progre
     try:
         store = open_store(place.prepared().database, writable=True)
         try:
-            sync(store, open_embedder(embedder_name, cache=place.cache), root, progress, load_catalogue(root))
+            # Opening may have been all it took: a store of an older schema that holds this library is upgraded by now.
+            if not is_current(store, root):
+                embedder = open_embedder(embedder_name, cache=place.cache)
+                sync(store, embedder, root, progress, load_catalogue(root))
+                keep_vectors(store, place.vectors, embedder.model_id)
         finally:
             store.close()
     except StoreError as error:
@@ -75,7 +81,11 @@ def _brought_up_to_date(place: Workspace, root: Path, embedder_name: str, progre
 
 
 def _holds(place: Workspace, root: Path) -> bool:
-    store = open_store(place.database, writable=False)
+    """Whether the store can be read and holds this library; one that cannot be read is left to the writer to upgrade or to name."""
+    try:
+        store = open_store(place.database, writable=False)
+    except StoreError:
+        return False
     try:
         return is_current(store, root)
     finally:

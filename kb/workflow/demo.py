@@ -12,9 +12,9 @@ from kb.domain.diagnosis import SessionDiagnosis
 from kb.domain.finding import Finding
 from kb.domain.plan import Plan
 from kb.domain.protocols import Progress
-from kb.domain.provenance import TIERS
 from kb.domain.recommendation import Constraints, RankedStrategy, Recommendation
 from kb.domain.text import Lang, Text
+from kb.domain.version import Version
 from kb.errors import KbError
 from kb.profile.simulated.options import Options
 from kb.recommend.plan import plan
@@ -41,6 +41,7 @@ from kb.workflow.simulate import simulated_session
 from kb.workflow.workspace import Workspace
 
 _FOLDER = "demo"
+_MARK = ".made-by-kb-demo"
 
 
 def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: str, seed: int, program: str) -> Iterator[Text]:
@@ -65,7 +66,7 @@ def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: s
         record = with_sessions(record, (applied.before, applied.after), FolderArtefacts(own.artefacts))
         version = publish(casebook, record, author=_FOLDER).version
         again = find(casebook, CaseQuery(text=record.title.pick(lang), include_simulated=True))
-        yield _published(str(version.ref), again, record.slug)
+        yield _published(version, again)
         steps = plan(recommendation, diagnosed.diagnosis, casebook.catalogue)
         documents = _documents(diagnosed, recommendation, steps, casebook, lang)
         report = _keep(own, (*documents, comparison_document(applied.comparison, lang)), {"before": applied.before, "after": applied.after})
@@ -74,7 +75,7 @@ def demo(place: Workspace, progress: Progress, lang: Lang, *, model: str, soc: s
 
 def demo_on_profile(place: Workspace, progress: Progress, lang: Lang, path: Path, *, program: str) -> Iterator[Text]:
     """The same on a real profile, up to the plan: the change itself happens on the user's machine."""
-    own = place.separate(_FOLDER).prepared()
+    own = _own(place)
     diagnosed = diagnose_paths((path,))
     with open_casebook(own, progress) as casebook:
         yield _captured(diagnosed.sessions[0], diagnosed)
@@ -85,6 +86,12 @@ def demo_on_profile(place: Workspace, progress: Progress, lang: Lang, path: Path
             yield _recommended(recommendation.strategies[0])
         steps = plan(recommendation, diagnosed.diagnosis, casebook.catalogue)
         report = _keep(own, _documents(diagnosed, recommendation, steps, casebook, lang), {})
+    if not steps.steps:
+        yield Text(
+            zh=f"没有可执行的步骤；报告（含未能判断的项）：{report}",
+            en=f"No step to take; the report lists what could not be judged: {report}",
+        )
+        return
     yield Text(
         zh=f"报告与 {len(steps.steps)} 步方案：{report}\n接下来：改动后重新采集，再运行 {program} compare {path} <新采集>",
         en=f"Report and a plan of {len(steps.steps)} steps: {report}\n"
@@ -92,12 +99,23 @@ def demo_on_profile(place: Workspace, progress: Progress, lang: Lang, path: Path
     )
 
 
+def _own(place: Workspace) -> Workspace:
+    """The demo's workspace. Raises KbError when a folder of that name holds something the demo did not make."""
+    own = place.separate(_FOLDER)
+    if own.home.exists() and not (own.home / _MARK).is_file() and (not own.home.is_dir() or any(own.home.iterdir())):
+        raise KbError(
+            f"{own.home} was not made by the demo", allowed="a folder of the demo's own", do="move it away, or set KB_HOME elsewhere"
+        )
+    own.prepared()
+    (own.home / _MARK).write_text("Everything here is rebuilt by each run of the demo.\n")
+    return own
+
+
 def _fresh(place: Workspace) -> Workspace:
     """The demo's workspace, emptied: the same call always tells the same story."""
-    own = place.separate(_FOLDER)
-    if own.home.is_dir():
-        shutil.rmtree(own.home)
-    return own.prepared()
+    own = _own(place)
+    shutil.rmtree(own.home)
+    return _own(place)
 
 
 def _captured(session: Session, diagnosed: Diagnosed) -> Text:
@@ -120,7 +138,8 @@ def _captured(session: Session, diagnosed: Diagnosed) -> Text:
 
 def _diagnosed(diagnosed: Diagnosed, casebook: Casebook) -> Iterator[Text]:
     first = diagnosed.diagnosis.sessions[0]
-    yield Text(zh=f"账目：{_books(first, 'zh')}；合计 100 %", en=f"Books: {_books(first, 'en')}; they add up to the step")
+    total = percent(sum(first.accounting.parts.values()) / first.accounting.step_ns if first.accounting.step_ns else 0.0)
+    yield Text(zh=f"账目：{_books(first, 'zh')}；合计为单步的 {total}", en=f"Books: {_books(first, 'en')}; together {total} of the step")
     findings = diagnosed.diagnosis.all_findings()
     for finding in findings[:2]:
         yield _finding(finding, casebook)
@@ -187,23 +206,27 @@ def _verified(comparison: Comparison, expected: RankedStrategy) -> Text:
     zh, en = labels("zh"), labels("en")
     verdict = f"verdict.{comparison.verdict}"
     wanted, got = percent(expected.gain_fraction), percent(comparison.gain_fraction)
-    gap = signed_percent(comparison.gain_fraction - expected.gain_fraction)
+    gap = f"{100 * (comparison.gain_fraction - expected.gain_fraction):+.1f}"
     lines = (
-        f"[仿真] 已应用并重测：{zh(verdict)}；{verdict_line(comparison, zh)}\n  预期 {wanted}，仿真得到 {got}，相差 {gap}",
+        f"[仿真] 已应用并重测：{zh(verdict)}；{verdict_line(comparison, zh)}\n  预期 {wanted}，仿真得到 {got}，相差 {gap} 个百分点",
         f"[simulated] Applied and profiled again: {en(verdict)}; {verdict_line(comparison, en)}\n"
-        f"  expected {wanted}, simulated {got}, off by {gap}",
+        f"  expected {wanted}, simulated {got}, off by {gap} points",
     )
     return Text(*lines)
 
 
-def _published(ref: str, answer: Answer, slug: str) -> Text:
+def _published(version: Version, answer: Answer) -> Text:
+    slug, tier = version.record.slug, f"provenance.{version.record.provenance}"
     place = next((number for number, hit in enumerate(answer.hits, start=1) if hit.slug == slug), None)
     found = (
         Text(zh=f"搜索排第 {place}", en=f"search finds it at place {place}")
         if place
         else Text(zh="搜索未找到", en="search does not find it")
     )
-    return Text(zh=f"已发布 {ref}（来源等级：仿真）；{found.zh}", en=f"Published {ref} (provenance: {TIERS[1]}); {found.en}")
+    return Text(
+        zh=f"已发布 {version.ref}（来源等级：{labels('zh')(tier)}）；{found.zh}",
+        en=f"Published {version.ref} (provenance: {labels('en')(tier)}); {found.en}",
+    )
 
 
 def _documents(diagnosed: Diagnosed, recommendation: Recommendation, steps: Plan, casebook: Casebook, lang: Lang) -> tuple[Document, ...]:

@@ -26,8 +26,12 @@ class Diagnosed:
 
 def diagnose_paths(paths: Sequence[Path], *, template: Template | None = None) -> Diagnosed:
     """Load every path and diagnose all sessions together. Raises UnusableCaptureError where nothing can be read."""
-    sessions = tuple(session for path in paths for session in load(path))
-    return diagnose_sessions(sessions, shipped_catalogue(), template=template)
+    return diagnose_sessions(load_paths(paths), shipped_catalogue(), template=template)
+
+
+def load_paths(paths: Sequence[Path]) -> tuple[Session, ...]:
+    """The sessions of every path, in order. Raises UnusableCaptureError where nothing can be read."""
+    return tuple(session for path in paths for session in load(path))
 
 
 def diagnose_sessions(sessions: tuple[Session, ...], catalogue: Catalogue, *, template: Template | None = None) -> Diagnosed:

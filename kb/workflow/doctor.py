@@ -1,37 +1,48 @@
-"""Job: check the installation and the workspace."""
+"""Job: check the installation and the workspace, and repair what is only a cache."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
+from typing import Final
 
 import msgspec
 
-from kb.domain.canonical import content_hash
 from kb.domain.protocols import Progress
+from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.errors import KbError
+from kb.index.cache import IDENTITY, open_cached, refresh
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
 from kb.library.records import read_records
+from kb.store.artefacts import FolderArtefacts
+from kb.store.examination import Examined
+from kb.store.sqlite import open_store
 from kb.workflow.casebook import Casebook, open_casebook
 from kb.workflow.workspace import Workspace
 
 OWN_DISTRIBUTION = "diagnosis-recipes"
+_SHOWN: Final = 5
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing looked at."""
+    """One thing looked at; ``repaired`` when it was wrong and is right now."""
 
     name: str
     ok: bool
     detail: Text
+    repaired: bool = False
 
 
-def examine(place: Workspace, progress: Progress) -> tuple[Check, ...]:
-    """Every check; one that cannot be made is reported as bad with its reason."""
+def examine(place: Workspace, progress: Progress, *, repair: bool = False) -> tuple[Check, ...]:
+    """Every check; one that cannot be made is reported as bad with its reason.
+
+    ``repair`` rebuilds caches only (the heads of slugs, the index files): what is published is never touched.
+    """
     checks = [_name_clash()]
-    for name, look in (("library", _library), ("store", lambda: _store(place, progress))):
+    looks = (("library", _library), ("store", lambda: _store(place, progress, repair=repair)))
+    for name, look in looks:
         try:
             checks += look()
         except KbError as error:
@@ -66,37 +77,97 @@ def _library() -> Iterator[Check]:
     )
 
 
-def _store(place: Workspace, progress: Progress) -> Iterator[Check]:
+def _store(place: Workspace, progress: Progress, *, repair: bool) -> Iterator[Check]:
     with open_casebook(place, progress) as casebook:
-        summaries = casebook.store.summaries()
+        store = casebook.store
         yield Check(
             name="store",
-            ok=True,
+            ok=not casebook.notes,
             detail=Text(
-                zh=f"{place.database}：可见记录 {len(summaries)} 条，第 {casebook.store.generation()} 代",
-                en=f"{place.database}: {len(summaries)} visible records, generation {casebook.store.generation()}",
+                zh=f"{place.database}：可见记录 {len(store.summaries())} 条，第 {store.generation()} 代",
+                en=f"{place.database}: {len(store.summaries())} visible records, generation {store.generation()}",
             ),
         )
-        yield _hashes(casebook)
+        yield from _examined(place, repair=repair)
         yield _vectors(casebook)
+        yield _index(casebook, repair=repair)
+        yield _artefacts(casebook)
 
 
-def _hashes(casebook: Casebook) -> Check:
-    versions = casebook.store.versions([item.id for item in casebook.store.summaries()]).values()
-    wrong = [str(version.ref) for version in versions if content_hash(version.record) != version.sha256]
-    detail = Text(zh=f"核对 {len(versions)} 个哈希", en=f"{len(versions)} hashes recomputed")
-    if wrong:
-        detail = Text(zh=f"内容与哈希不符：{', '.join(wrong)}", en=f"content differs from its hash: {', '.join(wrong)}")
-    return Check(name="hashes", ok=not wrong, detail=detail)
+def _examined(place: Workspace, *, repair: bool) -> Iterator[Check]:
+    """The file against itself, read apart from the casebook so that a repair is seen."""
+    found = _reexamined(place)
+    if repair and any(item.repairable and not item.ok for item in found):
+        store = open_store(place.database, writable=True)
+        try:
+            store.rebuild_heads()
+        finally:
+            store.close()
+    again = {item.name: item for item in (_reexamined(place) if repair else found)}
+    for item in found:
+        now = again[item.name]
+        words = "; ".join(now.wrong) if now.wrong else f"{now.count}"
+        yield Check(name=f"store {item.name}", ok=now.ok, detail=Text(zh=words, en=words), repaired=now.ok and not item.ok)
+
+
+def _reexamined(place: Workspace) -> tuple[Examined, ...]:
+    store = open_store(place.database, writable=False)
+    try:
+        return store.examine()
+    finally:
+        store.close()
 
 
 def _vectors(casebook: Casebook) -> Check:
-    embedder = casebook.embedder()
-    block = casebook.store.vectors_since(0, embedder.model_id)
-    own = len(block.ids) // 8
-    ok = own > 0
-    return Check(
-        name="vectors",
-        ok=ok,
-        detail=Text(zh=f"模型 {embedder.model_id} 的向量 {own} 条", en=f"{own} vectors of model {embedder.model_id}"),
+    """Every visible record is found by the configured model."""
+    model_id = casebook.embedder().model_id
+    block = casebook.store.vectors_since(0, model_id)
+    held = {int.from_bytes(block.ids[at : at + 8], "little") for at in range(0, len(block.ids), 8)}
+    visible = casebook.store.summaries()
+    missing = [str(item.ref) for item in visible if item.id not in held]
+    detail = Text(zh=f"模型 {model_id} 的向量 {len(block.ids) // 8} 条", en=f"{len(block.ids) // 8} vectors of model {model_id}")
+    if missing:
+        named = ", ".join(missing[:_SHOWN])
+        detail = Text(
+            zh=f"{len(missing)} 条记录没有 {model_id} 的向量：{named}", en=f"{len(missing)} records without vectors of {model_id}: {named}"
+        )
+    return Check(name="vectors", ok=bool(held) and not missing, detail=detail)
+
+
+def _index(casebook: Casebook, *, repair: bool) -> Check:
+    """The index cache: an unusable one costs time, never an answer, and is the one thing a repair makes anew."""
+    model_id, folder = casebook.embedder().model_id, casebook.workspace.vectors
+    identity = casebook.store.state(IDENTITY) or ""
+    cached = open_cached(folder, model_id, identity=identity)
+    usable = cached is not None and cached.generation <= casebook.store.generation()
+    if usable and cached is not None:
+        words = Text(
+            zh=f"{len(cached.ids)} 条向量，第 {cached.generation} 代", en=f"{len(cached.ids)} vectors, generation {cached.generation}"
+        )
+        return Check(name="index", ok=True, detail=words)
+    if repair:
+        refresh(casebook.store, folder, model_id)
+        return Check(name="index", ok=True, repaired=True, detail=Text(zh="已重建", en="rebuilt"))
+    present = any(folder.glob("*.manifest.json")) if folder.is_dir() else False
+    detail = Text(
+        zh="缓存不可用，搜索改读库（结果相同，较慢）；运行 kb doctor --repair 重建",
+        en="the cache is unusable, searches read the store (same answers, slower); kb doctor --repair rebuilds it",
     )
+    return Check(name="index", ok=not present, detail=detail)
+
+
+def _artefacts(casebook: Casebook) -> Check:
+    """Attached sessions: there, and as they were attached."""
+    kept = FolderArtefacts(casebook.workspace.artefacts)
+    records: list[Record] = [item.record for item in casebook.store.versions([row.id for row in casebook.store.summaries()]).values()]
+    named = {name: record.slug for record in records for name in record.sessions}
+    wrong = []
+    for name in sorted({*named, *kept.names()}):
+        try:
+            kept.get(name)
+        except KbError as error:
+            wrong.append(f"{named.get(name, name[:12])}: {error.what}")
+    detail = Text(zh=f"{len(named)} 份附带采集", en=f"{len(named)} attached sessions")
+    if wrong:
+        detail = Text(zh="; ".join(wrong[:_SHOWN]), en="; ".join(wrong[:_SHOWN]))
+    return Check(name="sessions", ok=not wrong, detail=detail)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from kb.domain.canonical import parse_record
-from kb.domain.case import Case, Outcome, Result
+from kb.domain.case import Case, Outcome
 from kb.domain.catalogue import Catalogue
-from kb.domain.comparison import Comparison, Verdict
+from kb.domain.comparison import Comparison
 from kb.domain.finding import Finding
 from kb.domain.provenance import Origin, Provenance, capped
 from kb.domain.quantity import Quantity
@@ -20,15 +19,17 @@ from kb.domain.record import Record, checked_slug
 from kb.domain.text import Lang, Text
 from kb.errors import UsageError
 from kb.library.markdown import parse_markdown
+from kb.report.archive import is_archive, read_archive
 from kb.report.diagnosis import diagnosis_document
 from kb.report.document import Document, Heading
 from kb.report.markdown import MarkdownRenderer
 from kb.report.numbers import duration, percent
 from kb.workflow.diagnose import Diagnosed
+from kb.workflow.evidence import RESULTS
 from kb.workflow.search import contexts_of
 
-_RESULTS: dict[Verdict, Result] = {"improved": "improved", "no_change": "no_gain", "regressed": "worse", "inconclusive": "unknown"}
 _CASES = 5
+_REPORTS = (".html", ".pdf")
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,25 +41,26 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether ``path`` is written by an author (Markdown or JSON) rather than by a profiler."""
-    return path.is_file() and path.suffix in (".md", ".json") and "trace" not in path.name
+    """Whether ``path`` holds a record (an author's Markdown or JSON, or a report of ours) rather than a profile."""
+    return path.is_file() and path.suffix in (".md", ".json", *_REPORTS) and "trace" not in path.name
 
 
-def draft_from_file(path: Path) -> tuple[Record, tuple[Text, ...]]:
-    """The record in a Markdown or JSON file, and remarks.
-
-    A file carries no sessions we could recompute, so whatever tier it types is lowered to ``claimed`` (design rule 6).
-    """
+def draft_from_file(path: Path) -> Record:
+    """The record in a Markdown or JSON file or in a report, with the tiers it states: publication lowers them to what its
+    sessions carry."""
     data = path.read_bytes()
-    record = parse_record(data, source=path.name) if path.suffix == ".json" else parse_markdown(_utf8(data, path), source=path.name)
-    lowered = claimed(record)
-    if lowered == record:
-        return record, ()
-    remark = Text(
-        zh="文件中的来源等级高于“声称”，但没有附带可重算的采集，已降为“声称”",
-        en="the file states a tier above claimed, but attaches no sessions to recompute it: lowered to claimed",
-    )
-    return lowered, (remark,)
+    if path.suffix in _REPORTS or is_archive(data):
+        return _from_report(data, path)
+    if path.suffix == ".json":
+        return parse_record(data, source=path.name)
+    return parse_markdown(_utf8(data, path), source=path.name)
+
+
+def _from_report(data: bytes, path: Path) -> Record:
+    record = read_archive(data, source=path.name).record
+    if record is None:
+        raise UsageError(f"{path.name} holds nothing to publish: its diagnosis has no findings", do="publish a recipe of your own")
+    return record
 
 
 def _utf8(data: bytes, path: Path) -> str:
@@ -66,14 +68,6 @@ def _utf8(data: bytes, path: Path) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{path.name} is not UTF-8 text (byte {error.start})", do="save it as UTF-8") from error
-
-
-def claimed(record: Record) -> Record:
-    """The record with every tier lowered to ``claimed``."""
-    cases = tuple(
-        replace(case, outcomes=tuple(replace(outcome, provenance="claimed") for outcome in case.outcomes)) for case in record.cases
-    )
-    return replace(record, provenance="claimed", cases=cases)
 
 
 def draft_from_sessions(
@@ -118,7 +112,7 @@ def _outcome(comparison: Comparison, strategy: str, tier: Provenance) -> Outcome
     beyond_noise = comparison.verdict != "inconclusive"
     return Outcome(
         strategy=strategy,
-        result=_RESULTS[comparison.verdict],
+        result=RESULTS[comparison.verdict],
         metric="step_time",
         before=Quantity(comparison.before_step_ns / 1e6, "ms"),
         after=Quantity(comparison.after_step_ns / 1e6, "ms"),

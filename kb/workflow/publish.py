@@ -7,44 +7,73 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kb.domain.protocols import Artefacts
+from kb.audit.claims import Note
+from kb.domain.protocols import Artefacts, Publication
 from kb.domain.record import Record
-from kb.domain.version import Ref, Version, Visibility
-from kb.errors import NotFoundError
+from kb.domain.text import Text
+from kb.domain.version import Version, Visibility
 from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
 from kb.session.session import Session
+from kb.store.artefacts import FolderArtefacts
+from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
+from kb.workflow.content import checked_content
+from kb.workflow.evidence import evidence_of, with_tiers
+from kb.workflow.vectors import keep_vectors
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):
-    """``created`` is False when the newest version already had this content."""
+    """``created`` is False when the newest version already had this content. ``notes`` are the claim audit's doubts,
+    ``remarks`` say what was changed on the way in, for example a tier the evidence does not carry."""
 
     version: Version
     created: bool
+    notes: tuple[Note, ...] = ()
+    remarks: tuple[Text, ...] = ()
 
 
 def publish(
     casebook: Casebook, record: Record, *, author: str, visibility: Visibility = "private", expect_parent: str | None = None
 ) -> Published:
-    """Publish into the workspace. The casebook must be open for writing. Durable when it returns."""
-    before = _newest_number(casebook, record.slug)
-    prepared = prepare(record, casebook.embedder(), casebook.catalogue)
-    version = casebook.store.publish(
-        record, prepared, origin="workspace", author=author, visibility=visibility, expect_parent=expect_parent
+    """Publish into the workspace. The casebook must be open for writing. Durable when it returns.
+
+    Tiers become what the attached sessions carry, recomputed; the claim audit's notes are kept with the version. Raises
+    ContentError for text that may not be published (raw HTML, forbidden links).
+    """
+    checked_content(record)
+    evidence = evidence_of(record, FolderArtefacts(casebook.workspace.artefacts))
+    kept = with_tiers(record, evidence)
+    notes, remark = audited(kept, "workspace", casebook.catalogue)
+    item = Publication(
+        record=kept,
+        prepared=prepare(kept, casebook.embedder(), casebook.catalogue),
+        origin="workspace",
+        author=author,
+        visibility=visibility,
+        expect_parent=expect_parent,
+        remarks=(remark,),
     )
-    return Published(version=version, created=version.n > before)
+    (made,) = casebook.store.publish_all([item])
+    keep_vectors(casebook.store, casebook.workspace.vectors, item.prepared.model_id)
+    return Published(version=made.version, created=made.created, notes=notes, remarks=_lowered(record, kept, evidence.reasons))
+
+
+def _lowered(stated: Record, kept: Record, reasons: tuple[Text, ...]) -> tuple[Text, ...]:
+    if stated == kept:
+        return ()
+    why = reasons or (Text(zh="没有附带可重算的采集", en="no sessions are attached to recompute it from"),)
+    return tuple(
+        Text(
+            zh=f"来源等级按证据重算为 {kept.provenance}：{reason.zh}",
+            en=f"the tier is recomputed from the evidence as {kept.provenance}: {reason.en}",
+        )
+        for reason in why
+    )
 
 
 def with_sessions(record: Record, sessions: Sequence[Session], artefacts: Artefacts) -> Record:
     """The record with redacted copies of the sessions attached by content hash."""
     names = tuple(artefacts.put(to_bytes(redact(session))) for session in sessions)
     return replace(record, sessions=names)
-
-
-def _newest_number(casebook: Casebook, slug: str) -> int:
-    try:
-        return casebook.store.get(Ref(slug=slug, origin="workspace")).n
-    except NotFoundError:
-        return 0

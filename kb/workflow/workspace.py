@@ -32,6 +32,11 @@ class Workspace:
         """Rebuilt at will: converted embedder, index files."""
         return (self.cache_home or self.home) / "cache"
 
+    @property
+    def vectors(self) -> Path:
+        """Index files of the store's vectors: a cache."""
+        return self.home / "cache" / "vectors"
+
     def separate(self, name: str) -> Workspace:
         """A workspace of its own inside this one that shares its cache, for things that must not mix with the user's records."""
         return Workspace(self.home / name, self.cache_home or self.home)

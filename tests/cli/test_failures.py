@@ -170,3 +170,36 @@ def test_programs_without_commands_yet_say_what_to_use(program: str, capsys: pyt
     result = runner(capsys, program)("--model", "bert.om")
     assert result.status == 1
     assert "kb diagnose" in result.err
+
+
+def test_an_input_is_never_overwritten(kb: Run, tmp_path: Path) -> None:
+    target = tmp_path / "x.prof"
+    kb("simulate", "model", "bert-base", "--output", target)
+    before = target.read_bytes()
+    result = kb("diagnose", target, "--output", target, "--force")
+    assert result.status == 1
+    assert "is the input" in result.err
+    assert target.read_bytes() == before
+
+
+@pytest.mark.parametrize("limit", ["-5ms", "0ms", "1e999s"])
+def test_an_impossible_limit_is_refused(kb: Run, tmp_path: Path, limit: str) -> None:
+    target = tmp_path / "x.prof"
+    kb("simulate", "model", "bert-base", "--output", target)
+    assert kb("recommend", target, "--max-latency", limit).status == 2
+
+
+def test_a_chip_that_contradicts_the_capture_is_refused(kb: Run, tmp_path: Path) -> None:
+    target = tmp_path / "x.prof"
+    kb("simulate", "model", "bert-base", "--output", target)
+    result = kb("recommend", target, "--soc", "A3")
+    assert (result.status, "A2" in result.err) == (2, True)
+    assert kb("recommend", target, "--soc", "A2").status == 0
+
+
+def test_a_closed_standard_output_is_said(checkout: Path) -> None:
+    environment = {**os.environ, "KB_EMBEDDER": "hashing", "PYTHONPATH": f"{checkout}:{checkout / 'cli'}"}
+    command = f"{sys.executable} -m kb_cli list >&-"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 1
+    assert "standard output" in done.stderr

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from kb.diagnose.operators import load_classes
+from kb.diagnose.ruleset import RULES
 from kb.diagnose.view import RankView, rank_view
 from kb.domain.catalogue import Catalogue, Cause
 from kb.domain.text import Text
@@ -146,4 +147,4 @@ def catalogue(*causes: str) -> Catalogue:
     return Catalogue(causes=entries, strategies={}, metrics={}, socs={}, glossary=())
 
 
-SHIPPED = catalogue("unfused_attention", "pipeline_imbalance")
+SHIPPED = catalogue(*(cause for entry in RULES for cause in entry.causes))

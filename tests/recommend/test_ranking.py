@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kb.domain.accounting import Accounting
 from kb.domain.case import Case, CaseContext, Hit, Outcome
 from kb.domain.catalogue import Catalogue, Cause, Strategy
 from kb.domain.diagnosis import ClusterDiagnosis, Diagnosis, SessionDiagnosis
-from kb.domain.finding import Evidence, Finding, Where
+from kb.domain.finding import Evidence, Finding, NotJudged, Where
 from kb.domain.provenance import TIERS, Provenance, rank_of
 from kb.domain.quantity import Quantity
 from kb.domain.recommendation import Constraints, Recommendation
@@ -154,9 +156,51 @@ def test_no_findings_means_nothing_worth_fixing() -> None:
     assert "nothing worth fixing" in answer.notes[0].en
 
 
+def test_silence_is_no_all_clear_when_checks_could_not_be_made() -> None:
+    skipped = ClusterDiagnosis(not_judged=(NotJudged(cause="slow", reason=_T),))
+    note = _ask((), diagnosis=Diagnosis(sessions=(), cluster=skipped)).notes[0].en
+    assert "slow" in note
+    assert "nothing worth fixing" not in note
+
+
+def test_a_limit_met_only_at_the_upper_ends_is_said_to_be_uncertain() -> None:
+    answer = _ask((_past("fuse", 0.1, "measured"),), Constraints(max_latency_ns=_STEP * 0.75, allow=("fuse",)))
+    assert answer.feasible
+    assert any("only the upper ends" in note.en for note in answer.notes)
+    sure = _ask((_past("fuse", 0.9, "measured"),), Constraints(max_latency_ns=_STEP * 0.75, allow=("fuse",)))
+    assert sure.feasible
+    assert not any("only the upper ends" in note.en for note in sure.notes)
+
+
+def test_advice_on_a_simulated_session_says_so() -> None:
+    diagnosis = _diagnosis()
+    simulated = replace(diagnosis, sessions=tuple(replace(session, origin="simulated") for session in diagnosis.sessions))
+    assert any("simulated" in note.en for note in _ask((), diagnosis=simulated).notes)
+    assert not _ask((), diagnosis=diagnosis).notes
+
+
+def test_a_card_does_not_count_a_second_time() -> None:
+    past = _past("fuse", 0.3, "measured")
+    card = PastCase(hit=past.hit, record=replace(past.record, kind="card"))
+    item = next(item for item in _ask((past, card)).strategies if item.id == "fuse")
+    assert len(item.cases) == 1
+
+
 def test_a_plan_leaves_out_what_conflicts_with_an_earlier_step() -> None:
     diagnosis = _diagnosis()
     steps = plan(_ask((_past("fuse", 0.3, "measured"),)), diagnosis, _CATALOGUE).steps
     assert "fuse" in [step.strategy for step in steps]
     assert "rewrite" not in [step.strategy for step in steps]
     assert all(step.priority == "P0" for step in steps)
+
+
+@pytest.mark.parametrize("change", [{"reported_to_work": False}, {"result": "unknown"}])
+def test_a_gain_that_nobody_reported_expects_nothing(change: dict[str, object]) -> None:
+    past = _past("fuse", 0.9, "claimed")
+    case = past.record.cases[0]
+    outcome = replace(case.outcomes[0], **change)
+    suggested = replace(past, record=replace(past.record, cases=(replace(case, outcomes=(outcome,)),)))
+    mine, prior = (next(item for item in _ask(cases).strategies if item.id == "fuse") for cases in ((suggested,), ()))
+    assert mine.gain_fraction == prior.gain_fraction
+    assert len(mine.cases) == 1
+    assert mine.cases[0].gain_fraction is None

@@ -11,10 +11,10 @@ import msgspec
 from kb.domain.canonical import content_hash
 from kb.domain.case import CaseQuery, RecordKind
 from kb.domain.event import Event
-from kb.domain.protocols import Posting, Prepared, Summary, VectorBlock
+from kb.domain.protocols import Listed, Posting, Prepared, Publication, Published, Summary, VectorBlock
 from kb.domain.provenance import Provenance, StoreOrigin, rank_of
 from kb.domain.record import Record
-from kb.domain.version import RESOLUTION, Ref, Version, Visibility
+from kb.domain.version import RESOLUTION, Ref, Revision, Version, Visibility
 from kb.errors import ConflictError, NotFoundError
 
 
@@ -43,6 +43,14 @@ class MemoryStore:
         self.rows.append((version, prepared))
         return version
 
+    def publish_all(self, items: Sequence[Publication]) -> tuple[Published, ...]:
+        made = []
+        for item in items:
+            count = len(self.rows)
+            version = self.publish(item.record, item.prepared, origin=item.origin, author=item.author, visibility=item.visibility)
+            made.append(Published(version=version, created=len(self.rows) > count))
+        return tuple(made)
+
     def get(self, ref: Ref) -> Version:
         found = [version for version in self._newest_first(ref.slug) if ref.origin in (None, version.origin)]
         if ref.n is not None:
@@ -56,6 +64,13 @@ class MemoryStore:
         if not found:
             raise NotFoundError(f"no record {slug}")
         return found
+
+    def revisions(self, slug: str, origin: StoreOrigin | None = None) -> tuple[Revision, ...]:
+        return tuple(
+            Revision(ref=item.ref, sha256=item.sha256, author=item.author, created_ns=item.created_ns, visibility=item.visibility,
+                     provenance=item.record.provenance, parent=item.parent, generation=item.generation, status="published")
+            for item in self.history(slug, origin)
+        )  # fmt: skip
 
     def summaries(self, *, kinds: tuple[RecordKind, ...] = (), min_provenance: Provenance = "claimed") -> tuple[Summary, ...]:
         return tuple(self.candidates(CaseQuery(kinds=kinds, min_provenance=min_provenance)))
@@ -76,6 +91,9 @@ class MemoryStore:
 
     def candidates(self, query: CaseQuery) -> Sequence[Summary]:
         return [self._summary(row) for row in self._visible() if _passes(self.rows[row - 1][0].record, query)]
+
+    def listing(self, query: CaseQuery) -> Sequence[Listed]:
+        return [(row.id, row.language_share, row.provenance, row.created_ns) for row in self.candidates(query)]
 
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         return {token: [self._posting(row, token) for row in self._visible() if token in self.rows[row - 1][1].tokens] for token in tokens}

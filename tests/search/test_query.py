@@ -120,8 +120,18 @@ def test_the_reasons_sum_to_the_score_and_speak_both_languages(query: CaseQuery,
     assert [hit.score for hit in answer.hits] == sorted((hit.score for hit in answer.hits), reverse=True)
 
 
+def test_a_record_in_both_languages_does_not_count_a_concept_twice() -> None:
+    both = record("both", "卡住", "stall")
+    single = record("single", en="stall")
+    lexical = [ask(CaseQuery(text="卡住"), [item, *RECORDS[:3]], embedder=None).hits[0] for item in (both, single)]
+    assert "glossary:stall" not in {why.feature for why in lexical[0].why}
+    assert "glossary:stall" in {why.feature for why in lexical[1].why}
+
+
 def test_the_reasons_name_the_glossary_row_the_words_and_the_nearest_field() -> None:
-    hit = ask(CaseQuery(text="stops for a minute 卡住")).hits[0]
+    english = record("checkpoint", en="training stalls while a checkpoint is written", cause="io_checkpoint", strategy="async_checkpoint",
+                     symptoms=[Text(zh="每隔一会儿停一分钟", en="stops for a minute")])  # fmt: skip
+    hit = ask(CaseQuery(text="stops for a minute 卡住"), [english if item.slug == "checkpoint" else item for item in RECORDS]).hits[0]
     assert hit.slug == "checkpoint"
     reasons = {why.feature: why for why in hit.why}
     assert "卡住 = stall" in reasons["glossary:stall"].text.zh

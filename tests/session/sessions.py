@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
 from kb.domain.soc import SocRef
+from kb.domain.text import Text
 from kb.session.meta import Capture, Group, Missing, Model, Parallel, SessionMeta, Violation
 from kb.session.schema import NUMPY_DTYPES, TABLES, Column, TableSpec
 from kb.session.session import Session, Table
@@ -32,7 +33,7 @@ def metas(draw: st.DrawFn) -> SessionMeta:
             st.dictionaries(TEXT, st.none() | st.booleans() | SMALL | TEXT | st.floats(allow_nan=False, allow_infinity=False), max_size=3)
         ),
         simulator=draw(st.none() | TEXT),
-        missing=(Missing(what=draw(TEXT), why="x"),),
+        missing=(Missing(what=draw(TEXT), why=Text("x", "x")),),
         violations=(Violation(oracle=draw(TEXT), detail="y", difference_ns=draw(SMALL)),),
     )
 

@@ -131,7 +131,7 @@ def test_metadata_that_json_cannot_carry_is_not_written() -> None:
 def test_a_column_of_two_dimensions_is_not_written() -> None:
     kernels = small().tables["kernels"]
     wide = Table("kernels", {**kernels.columns, "wait_ns": np.zeros((3, 2), "<i8")})
-    with pytest.raises(KbError, match="one dimension"):
+    with pytest.raises(KbError, match="2 dimensions"):
         to_bytes(Session(small().meta, {"kernels": wide}, small().strings))
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kb.domain.soc import SocRef
+from kb.domain.text import Text
 from kb.profile.sources import load
 from kb.session.builder import Strings
 from kb.session.builder import session as made_session
@@ -126,9 +127,9 @@ def test_ranks_that_disagree_about_the_world_are_reported() -> None:
 
 
 def test_checks_without_their_data_are_listed_with_the_capture() -> None:
-    meta = changed(missing=(Missing(what="host_ops", why="no trace", capture="keep the trace"),))
+    meta = changed(missing=(Missing(what="host_ops", why=Text("", "no trace"), capture=Text("", "keep the trace")),))
     disabled = {check.check: check for check in assess([session(meta=meta)]).disabled}
-    assert disabled["host_bound"].capture == ("keep the trace",)
+    assert disabled["host_bound"].capture == (Text("", "keep the trace"),)
     assert disabled["pipe_utilization"].lacks == ("kernels.aic_mac_ratio",)
     assert "step_accounting" not in disabled
     assert "operator_causes" not in disabled

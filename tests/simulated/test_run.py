@@ -11,16 +11,18 @@ from kb.errors import MalformedInputError, NotFoundError, UsageError
 from kb.profile.simulated.memory import OutOfDeviceMemoryError
 from kb.profile.simulated.models.names import MODELS
 from kb.profile.simulated.options import Options
+from kb.profile.simulated.plan import IDLE_CAUSES
 from kb.profile.simulated.run import Setup, setup_of, simulate
-from kb.profile.simulated.stream import IDLE_CAUSES
 from kb.profile.simulated.truth import Truth
 from kb.session.session import Array, Session, Table
 
+SMALL = ("sd3", "bert-base", "resnet50", "resnet50-train", "yolov8n", "qwen3-0.6b-prefill", "qwen3-0.6b-decode", "qwen3-0.6b-train")
+"""One model of every kind."""
 SETTINGS = (
-    Options(steps=3),
-    Options(steps=3, fused_attention=True),
-    Options(steps=3, fused_elementwise=True, stream_depth=8),
-    Options(steps=2, graph_launch=True, batch=4),
+    Options(steps=2, denoise_steps=2, microbatches=1),
+    Options(steps=2, denoise_steps=1, microbatches=2, fused_attention=True, host_syncs=2, gc_ms=1.0, loader_ms=30.0, checkpoint_ms=2.0),
+    Options(steps=2, denoise_steps=1, microbatches=1, fused_elementwise=True, stream_depth=8, async_copy=True, capture="level2"),
+    Options(steps=2, denoise_steps=1, microbatches=1, graph_launch=True, jit_compile=True, dynamic_shapes=1),
 )
 
 
@@ -37,7 +39,7 @@ def steps(session: Session) -> list[int]:
     return [int(value) for value in trace["stage_ns"] + trace["bubble_ns"]]
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", SMALL)
 @pytest.mark.parametrize("options", SETTINGS)
 def test_the_session_is_sound_and_its_step_identity_exact(model: str, options: Options) -> None:
     session, truth = ran(model, options=options)
@@ -68,7 +70,7 @@ def test_every_idle_nanosecond_has_one_cause(options: Options) -> None:
         assert (idle.end_ns - idle.start_ns)[mine].sum() == sum(step.idle_ns[cause] for step in truth.steps)
 
 
-@pytest.mark.parametrize("model", sorted(MODELS))
+@pytest.mark.parametrize("model", ["bert-base", "sd3", "resnet50"])
 @pytest.mark.parametrize("soc", ["910b2", "310p3", "910a"])
 def test_counters_satisfy_their_identities(model: str, soc: str) -> None:
     session, _ = ran(model, soc, options=Options(steps=1, denoise_steps=1, fused_attention=True))
@@ -134,10 +136,11 @@ def attention_share(truth: Truth) -> tuple[float, int]:
 
 
 def test_sd3_attention_dominates_until_it_is_fused() -> None:
-    # Physics from other models of the same shapes: 53 % of the forward unfused, 60 to 76 % less when fused.
+    # Physics from other models of the same shapes: 83 ms of attention in a forward unfused, 60 to 76 % less when fused.
     share, unfused = attention_share(ran("sd3")[1])
     _, fused = attention_share(ran("sd3", options=Options(steps=3, fused_attention=True))[1])
-    assert 0.45 < share < 0.70
+    assert 0.45 < share < 0.75
+    assert 65e6 < unfused / 8 < 100e6  # two forwards in each of four denoising steps
     assert 0.50 < 1 - fused / unfused < 0.80
 
 
@@ -159,7 +162,7 @@ def test_every_launch_is_linked_to_its_kernels() -> None:
 def test_the_session_says_it_is_simulated_and_what_it_leaves_out() -> None:
     session, _ = ran("sd3")
     meta = session.meta
-    assert (meta.origin, meta.capture.format, meta.simulator, meta.soc.how) == ("simulated", "simulated", "sim-0.1", "simulator")
+    assert (meta.origin, meta.capture.format, meta.simulator, meta.soc.how) == ("simulated", "simulated", "sim-0.2", "simulator")
     assert (meta.model.type, meta.model.phase, meta.soc.id, meta.soc.family, meta.soc.cores) == (
         "diffusion",
         "inference",

@@ -14,8 +14,8 @@ from store.examples import MODEL, case, prepared, record
 
 from kb.domain.canonical import canonical, content_hash
 from kb.domain.case import CaseQuery
-from kb.domain.event import Event
-from kb.domain.protocols import Posting, Store
+from kb.domain.event import Event, EventKind
+from kb.domain.protocols import Posting, Publication, Store
 from kb.domain.provenance import StoreOrigin
 from kb.domain.template import Check, Template
 from kb.domain.text import Text
@@ -32,6 +32,17 @@ class Place(Protocol):
 
 def yank(store: Store, subject: str) -> Event:
     return store.append(Event(kind="yanked", subject=subject, author="ann", at_ns=5, detail={"reason": "wrong"}))
+
+
+def publication(slug: str, text: str, **more: object) -> Publication:
+    fields = {"record": record(slug, text), "prepared": prepared(), "origin": "workspace", "author": "ann", **more}
+    return Publication(**fields)  # type: ignore[arg-type]  # keywords of one test each
+
+
+def give(store: Store, name: str, n: int) -> None:
+    version = store.get(Ref("a", n))
+    detail: dict[str, str | int | float | None] = {"alias": name, "origin": version.origin, "n": n}
+    store.append(Event(kind="aliased", subject=version.sha256, author="ann", at_ns=1, detail=detail))
 
 
 def slugs(store: Store, query: CaseQuery | None = None) -> list[str]:
@@ -107,6 +118,65 @@ class StoreContract:
         assert made[0].sha256 == made[1].sha256
         assert [str(version.ref) for version in store.history("sd3-attention")] == ["library:sd3-attention@1", "workspace:sd3-attention@1"]
 
+    # Several at once
+
+    def test_several_are_published_in_one_transaction(self, store: Store) -> None:
+        items = [publication(f"r{number}", "1") for number in range(3)] + [publication("r0", "2")]
+        made = store.publish_all(items)
+        assert [str(item.version.ref) for item in made] == [f"workspace:{name}" for name in ("r0@1", "r1@1", "r2@1", "r0@2")]
+        assert [item.created for item in made] == [True] * 4
+        again = store.publish_all([publication("r1", "1"), publication("r2", "new")])
+        assert [(item.version.n, item.created) for item in again] == [(1, False), (2, True)]
+
+    def test_a_conflict_in_one_leaves_all_unpublished(self, store: Store) -> None:
+        with pytest.raises(ConflictError):
+            store.publish_all([publication("a", "1"), publication("b", "1", expect_parent="0" * 64)])
+        assert (store.generation(), store.summaries()) == (0, ())
+
+    def test_created_says_so_also_after_a_withdrawal(self, store: Store) -> None:
+        made = store.publish_all([publication("a", "1")])[0]
+        yank(store, made.version.sha256)
+        again = store.publish_all([publication("a", "1")])[0]
+        assert (again.created, again.version) == (False, made.version)
+
+    def test_a_moved_version_keeps_its_time_and_its_remarks(self, store: Store) -> None:
+        remark = Event(kind="audited", subject="", author="audit", at_ns=8, detail={"notes": 0})
+        made = store.publish_all([publication("a", "1", created_ns=7, remarks=(remark,))])[0].version
+        store.publish_all([publication("a", "1", created_ns=9, remarks=(remark,))])
+        assert made.created_ns == 7
+        assert [event.kind for event in store.events(made.sha256)] == ["published", "audited"]
+
+    def test_a_history_is_told_without_contents(self, store: Store) -> None:
+        for text in "12":
+            store.publish(record("a", text), prepared(), origin="workspace", author="ann")
+        store.publish(record("a", "1"), prepared(), origin="library", author="kb", visibility="public")
+        yank(store, store.get(Ref("a", 2)).sha256)
+        told = store.revisions("a")
+        assert [(str(item.ref), item.status) for item in told] == [
+            ("workspace:a@1", "published"), ("workspace:a@2", "yanked"), ("library:a@1", "published"),
+        ]  # fmt: skip
+        assert [item.sha256 for item in told] == [version.sha256 for version in store.history("a")]
+        with pytest.raises(NotFoundError):
+            store.revisions("a", "team")
+
+    # Names that move
+
+    def test_an_alias_means_the_version_it_was_last_given_to(self, store: Store) -> None:
+        for text in "123":
+            store.publish(record("a", text), prepared(), origin="workspace", author="ann")
+        for n in (3, 1, 2):
+            give(store, "stable", n)
+        assert store.get(Ref("a", alias="stable")).n == 2
+        with pytest.raises(NotFoundError, match="no alias") as caught:
+            store.get(Ref("a", alias="unstable"))
+        assert "stable, latest" in str(caught.value)
+
+    def test_an_alias_of_content_published_twice_means_the_number_it_was_given_to(self, store: Store) -> None:
+        for text in ("1", "2", "1"):
+            store.publish(record("a", text), prepared(), origin="workspace", author="ann")
+        give(store, "stable", 3)
+        assert store.get(Ref("a", alias="stable")).n == 3
+
     def test_a_bad_slug_is_refused(self, store: Store) -> None:
         with pytest.raises(UsageError, match="slug"):
             store.publish(record("../etc"), prepared(), origin="workspace", author="ann")
@@ -167,6 +237,24 @@ class StoreContract:
         assert slugs(store) == ["workspace:sd3-attention@1"]
         assert {token: len(found) for token, found in store.postings(["one", "two"]).items()} == {"one": 1, "two": 0}
 
+    def test_a_withdrawal_in_one_origin_leaves_equal_content_of_another_visible(self, store: Store) -> None:
+        made = store.publish(record(), prepared(), origin="library", author="kb")
+        store.append(Event(kind="yanked", subject=made.sha256, author="kb", at_ns=1, detail={"origin": "library"}))
+        store.publish(record(), prepared(), origin="workspace", author="ann")
+        assert slugs(store) == ["workspace:sd3-attention@1"]
+        assert [item.status for item in store.revisions("sd3-attention")] == ["yanked", "published"]
+        with pytest.raises(NotFoundError, match="withdrawn"):
+            store.get(Ref("sd3-attention", origin="library"))
+
+    def test_a_restored_version_is_visible_again_and_can_be_withdrawn_again(self, store: Store) -> None:
+        made = store.publish(record(), prepared(), origin="workspace", author="ann")
+        seen = []
+        kinds: tuple[EventKind, ...] = ("yanked", "restored", "yanked")
+        for kind in kinds:
+            store.append(Event(kind=kind, subject=made.sha256, author="ann", at_ns=1, detail={"origin": "workspace"}))
+            seen.append(slugs(store))
+        assert seen == [[], ["workspace:sd3-attention@1"], []]
+
     def test_a_record_with_every_version_yanked_gives_way_to_the_next_origin(self, store: Store) -> None:
         store.publish(record(text="shipped"), prepared(), origin="library", author="kb")
         mine = store.publish(record(text="mine"), prepared(), origin="workspace", author="ann")
@@ -206,6 +294,7 @@ class StoreContract:
             (("verified", "stale", "verified"), "verified"),
             (("verified", "verification_withdrawn"), "published"),
             (("deprecated", "verified"), "deprecated"),
+            (("verified", "deprecated", "restored"), "verified"),
         ],
     )
     def test_the_status_follows_the_events(self, store: Store, kinds: tuple[str, ...], status: str) -> None:

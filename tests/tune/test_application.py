@@ -13,7 +13,7 @@ from kb.domain.text import Text
 from kb.errors import NotFoundError
 from kb.profile.simulated.memory import OutOfDeviceMemoryError
 from kb.profile.simulated.options import Options
-from kb.profile.simulated.run import Setup, simulate
+from kb.profile.simulated.run import Setup, simulate, simulate_ranks
 from kb.profile.simulated.twins import TWINS
 from kb.session.session import Session
 from kb.tune.application import Application, apply
@@ -68,8 +68,19 @@ def test_an_alias_names_the_strategy(catalogue: Catalogue) -> None:
     assert apply(run(catalogue), "attention_fusion", catalogue).strategy == "use_fused_attention"
 
 
-@pytest.mark.parametrize("name", sorted(set(TWINS) - {"increase_batch"}))
-def test_no_twin_makes_a_host_bound_encoder_slower(catalogue: Catalogue, name: str) -> None:
+HOST_BOUND = (
+    "use_fused_attention",
+    "fuse_operators",
+    "increase_stream_depth",
+    "enable_graph_mode",
+    "enable_task_queue",
+    "bind_cpu_affinity",
+    "remove_host_overhead",
+)
+
+
+@pytest.mark.parametrize("name", HOST_BOUND)
+def test_fewer_or_cheaper_launches_help_a_host_bound_encoder(catalogue: Catalogue, name: str) -> None:
     assert apply(run(catalogue), name, catalogue).comparison.gain_fraction > 0
 
 
@@ -77,6 +88,20 @@ def test_a_larger_batch_is_judged_by_the_sample(catalogue: Catalogue) -> None:
     done = apply(run(catalogue), "increase_batch", catalogue)
     assert done.verdict not in ("improved", "regressed")
     assert 0.3 < done.per_sample_gain < 0.55
+
+
+def test_a_strategy_that_changes_nothing_here_gains_nothing(catalogue: Catalogue) -> None:
+    done = apply(run(catalogue), "quantize_before_comm", catalogue)
+    assert done.comparison.gain_fraction == 0.0
+
+
+def test_a_rank_of_a_job_is_compared_with_the_same_rank(catalogue: Catalogue) -> None:
+    options = Options(steps=3, sequence=64, pipeline_parallel=2, microbatches=2, stage_shift=6, stream_depth=1000, fused_attention=True)
+    last = simulate_ranks(Setup(model="qwen3-0.6b-train", soc=catalogue.socs["910b2"], options=options))[1][0]
+    done = apply(last, "rebalance_pipeline_stages", catalogue)
+    assert (done.before.meta.rank, done.after.meta.rank) == (1, 1)
+    assert done.after.meta.stage == 1
+    assert done.comparison.gain_fraction > 0
 
 
 def test_strategies_add_up_and_the_second_time_is_refused(catalogue: Catalogue) -> None:

@@ -36,7 +36,7 @@ def run(options: Options, console: Console) -> int:
         raise UsageError(f"{options.session} holds {len(sessions)} sessions", allowed="one", do="name one rank")
     application = apply(sessions[0], options.strategy, shipped_catalogue())
     if options.output is not None:
-        write_new(options.output, to_bytes(application.after), force=options.force)
+        write_new(options.output, to_bytes(application.after), force=options.force, keep=(options.session,))
         console.remark(f"已写入 {options.output}", f"wrote {options.output}")
     if console.as_json:
         console.json({"strategy": options.strategy, "comparison": comparison_payload(application.comparison)})

@@ -33,7 +33,7 @@ def run(options: Options, console: Console) -> int:
     diagnosed = diagnose_paths(options.paths or (Path(),))
     document = diagnosis_document(diagnosed.diagnosis, diagnosed.catalogue, console.lang)
     if options.output is not None:
-        write_new(options.output, MarkdownRenderer().render(document), force=options.force)
+        write_new(options.output, MarkdownRenderer().render(document), force=options.force, keep=options.paths)
         console.remark(f"已写入 {options.output}", f"wrote {options.output}")
     if console.as_json:
         console.json(diagnosis_payload(diagnosed.diagnosis))

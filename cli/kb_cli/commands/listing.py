@@ -13,7 +13,7 @@ from kb.report.payload import summary_payload
 from kb.report.plain import PlainRenderer
 from kb.report.records import list_document
 from kb.workflow.casebook import open_casebook
-from kb.workflow.records import listing, page
+from kb.workflow.records import counts, listing, page
 from kb.workflow.workspace import workspace
 from kb_cli.command import Command, Common, Flag
 from kb_cli.console import Console
@@ -40,9 +40,11 @@ def run(options: Options, console: Console) -> int:
     with open_casebook(workspace(), console.progress()) as casebook:
         pairs = listing(casebook.store, kinds=kinds, min_provenance=tier, lang=lang, limit=options.limit)
     if console.as_json:
-        console.json({"records": [summary_payload(summary, version) for summary, version in pairs]})
+        console.json({"records": [summary_payload(summary, version) for summary, version in pairs], "counts": counts(pairs)})
     else:
         console.text(PlainRenderer().render(list_document(page(pairs).entries, console.lang)))
+        said = "; ".join(", ".join(f"{name} {count}" for name, count in group.items()) for group in counts(pairs).values())
+        console.remark(f"{len(pairs)} 条记录：{said}", f"{len(pairs)} records: {said}")
     return ExitCode.DONE
 
 

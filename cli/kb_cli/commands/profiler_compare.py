@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from kb.workflow.compare import compare_paths
 from kb_cli.command import Command, Common, Flag
 from kb_cli.commands.compare import show_comparison
 from kb_cli.console import Console
@@ -22,7 +23,7 @@ class Options(Common):
 
 def run(options: Options, console: Console) -> int:
     """Compare and print."""
-    return show_comparison(options.baseline, options.current, console, fail_on_regression=False, output=options.output)
+    return show_comparison(compare_paths(options.baseline, options.current), console, fail_on_regression=False, output=options.output)
 
 
 COMMAND = Command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, get_args
@@ -11,7 +10,7 @@ from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.domain.version import Visibility
 from kb.errors import ExitCode, UsageError
-from kb.report.payload import version_payload
+from kb.report.payload import plain, version_payload
 from kb.session.session import Session
 from kb.store.artefacts import FolderArtefacts
 from kb.workflow.casebook import Casebook, open_casebook
@@ -20,6 +19,7 @@ from kb.workflow.diagnose import diagnose_paths, diagnose_sessions
 from kb.workflow.draft import Wording, draft_from_file, draft_from_sessions, is_record_file
 from kb.workflow.publish import Published, publish, with_sessions
 from kb.workflow.workspace import workspace
+from kb_cli.authorship import author
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
 
@@ -47,35 +47,38 @@ def run(options: Options, console: Console) -> int:
     if (options.after is None) != (options.strategy is None):
         raise UsageError("--after and --strategy go together", do="give both, or neither")
     with open_casebook(workspace(), console.progress(), writable=True) as casebook:
-        published = _publish(options, console, casebook)
+        published = _publish(options, casebook)
     version = published.version
+    for remark in published.remarks:
+        console.remark(remark.zh, remark.en)
     if console.as_json:
-        console.json({**version_payload(version), "ref": str(version.ref), "created": published.created})
-    elif published.created:
+        audit = [plain(note) for note in published.notes]
+        console.json({**version_payload(version), "ref": str(version.ref), "created": published.created, "audit": audit})
+        return ExitCode.DONE
+    for note in published.notes:
+        console.remark(f"核查 [{note.severity}] {note.rule}：{note.text.zh}", f"audit [{note.severity}] {note.rule}: {note.text.en}")
+    if published.created:
         console.say(f"已发布 {version.ref}（{version.sha256[:12]}）", f"published {version.ref} ({version.sha256[:12]})")
     else:
         console.say(f"内容没有变化，仍为 {version.ref}", f"content unchanged: still {version.ref}")
     return ExitCode.DONE
 
 
-def _publish(options: Options, console: Console, casebook: Casebook) -> Published:
-    record = _from_file(options, console) if is_record_file(options.source) else _from_profile(options, casebook)
+def _publish(options: Options, casebook: Casebook) -> Published:
+    record = _from_file(options) if is_record_file(options.source) else _from_profile(options, casebook)
     return publish(
         casebook,
         record,
-        author=options.author or os.environ.get("KB_AUTHOR") or "anonymous",
+        author=author(options.author),
         visibility=next(value for value in _VISIBILITIES if value == options.visibility),
         expect_parent=options.expect_parent,
     )
 
 
-def _from_file(options: Options, console: Console) -> Record:
+def _from_file(options: Options) -> Record:
     if options.slug or options.after:
         raise UsageError("--slug and --after belong to profiles", do="a recipe file names its own slug in its front matter")
-    record, remarks = draft_from_file(options.source)
-    for remark in remarks:
-        console.remark(remark.zh, remark.en)
-    return record
+    return draft_from_file(options.source)
 
 
 def _from_profile(options: Options, casebook: Casebook) -> Record:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated
 
 from kb.errors import ExitCode
-from kb.profile.simulated.options import Options as SimulatorOptions
 from kb.session.codec import to_bytes
+from kb.session.session import Session
 from kb.workflow.location import shipped_catalogue
-from kb.workflow.simulate import DEFAULT_SOC, simulated_session
+from kb.workflow.simulate import DEFAULT_SOC, model_names, options_from, simulated_sessions
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
 from kb_cli.files import write_new
@@ -18,35 +18,70 @@ from kb_cli.files import write_new
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Common):
-    """A model, a chip, settings, and where the session goes."""
+    """A model, a chip, settings, and where the sessions go."""
 
-    model: Annotated[str, Argument("Name of a built-in model: sd3, bert-base, bert-large.", "MODEL")]
-    output: Annotated[Path | None, Flag("--output", "The new .prof file; default MODEL-SOC.prof here.", "FILE.prof")] = None
-    soc: Annotated[str, Flag("--soc", "Chip.", "SOC")] = DEFAULT_SOC
+    model: Annotated[
+        str, Argument("Built-in model, for example sd3, bert-large, resnet50-train, llama3-8b-decode; a wrong name lists all.", "MODEL")
+    ]
+    output: Annotated[Path | None, Flag("--output", "The new .prof file; default MODEL-SOC.prof here. Ranks add -rankN.", "FILE.prof")] = (
+        None
+    )
+    soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
     seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N")] = 1
-    batch: Annotated[int, Flag("--batch", "Batch size.", "N")] = 1
+    batch: Annotated[int, Flag("--batch", "Batch size (of a microbatch in training).", "N")] = 1
+    sequence: Annotated[int | None, Flag("--sequence", "Tokens; default the model's own.", "N")] = None
+    steps: Annotated[int, Flag("--steps", "Steps in the profile, the first a warm-up.", "N")] = 5
     fused_attention: Annotated[bool, Flag("--fused-attention", "One kernel for product, softmax, product.")] = False
+    fused_elementwise: Annotated[bool, Flag("--fused-elementwise", "One kernel for chains of elementwise ones.")] = False
+    graph_launch: Annotated[bool, Flag("--graph-launch", "One launch submits the whole graph.")] = False
     stream_depth: Annotated[int, Flag("--stream-depth", "Launches that may be unfinished before the host waits.", "N")] = 2
+    tensor_parallel: Annotated[int, Flag("--tensor-parallel", "Ranks that share each layer.", "N")] = 1
+    pipeline_parallel: Annotated[int, Flag("--pipeline-parallel", "Pipeline stages.", "N")] = 1
+    data_parallel: Annotated[int, Flag("--data-parallel", "Replicas.", "N")] = 1
+    expert_parallel: Annotated[int, Flag("--expert-parallel", "Ranks that share the experts.", "N")] = 1
+    microbatches: Annotated[int, Flag("--microbatches", "Microbatches of a training step.", "N")] = 4
+    set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
     force: Annotated[bool, Flag("--force", "Overwrite the output file.")] = False
 
 
+_OWN = (
+    "batch", "sequence", "steps", "fused_attention", "fused_elementwise", "graph_launch", "stream_depth", "tensor_parallel",
+    "pipeline_parallel", "data_parallel", "expert_parallel", "microbatches",
+)  # fmt: skip
+
+
 def run(options: Options, console: Console) -> int:
-    """Simulate and write the session."""
-    settings = SimulatorOptions(batch=options.batch, fused_attention=options.fused_attention, stream_depth=options.stream_depth)
-    name = f"{options.model}-{options.soc}"
-    session = simulated_session(shipped_catalogue(), options.model, soc=options.soc, seed=options.seed, options=settings, name=name)
-    path = options.output or Path(f"{name}.prof")
-    write_new(path, to_bytes(session), force=options.force)
+    """Simulate and write the sessions, a file for each rank."""
+    settings = options_from(options.set, {name: getattr(options, name) for name in _OWN})
+    name = f"{options.model}-{Path(options.soc).stem}"
+    sessions = simulated_sessions(shipped_catalogue(), options.model, soc=options.soc, seed=options.seed, options=settings, name=name)
+    paths = _paths(options.output or Path(f"{name}.prof"), sessions)
+    for path, session in zip(paths, sessions, strict=True):
+        write_new(path, to_bytes(session), force=options.force)
+    first = sessions[0].meta
     if console.as_json:
-        console.json({"file": str(path), "origin": session.meta.origin, "simulator": session.meta.simulator})
+        files = [str(path) for path in paths]
+        console.json({"file": files[0], "files": files, "origin": first.origin, "simulator": first.simulator})
     else:
-        console.say(f"已写入 {path}（仿真）", f"wrote {path} (simulated)")
+        listed = ", ".join(map(str, paths))
+        console.say(f"已写入 {listed}（仿真）", f"wrote {listed} (simulated)")
     return ExitCode.DONE
 
 
+def _paths(output: Path, sessions: tuple[Session, ...]) -> tuple[Path, ...]:
+    if len(sessions) == 1:
+        return (output,)
+    return tuple(output.with_name(f"{output.stem}-rank{session.meta.rank}{output.suffix}") for session in sessions)
+
+
 COMMAND = Command(
-    "Make a session on the simulated backend.",
+    f"Make a session on the simulated backend. Models: {', '.join(model_names())}.",
     Options,
     run,
-    ("kb simulate model sd3 --output sd3.prof", "kb simulate model bert-large --soc 910b4"),
+    (
+        "kb simulate model sd3 --output sd3.prof",
+        "kb simulate model bert-large --soc 910b4 --graph-launch",
+        "kb simulate model qwen3-0.6b-train --pipeline-parallel 2 --data-parallel 2 --set stage_shift=4",
+        "kb simulate model qwen2.5-7b-decode --batch 8 --set context=4096 --set kv_policy=paged --fused-attention",
+    ),
 )

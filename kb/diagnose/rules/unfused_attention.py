@@ -11,6 +11,7 @@ import numpy as np
 from kb.diagnose import attention_wording as wording
 from kb.diagnose.attention import AttentionRun, cube_floors_ns, find_runs
 from kb.diagnose.exposure import compute_exposed_ns, idle_ns, launch_gaps_ns, launch_interval_ns
+from kb.diagnose.judging import types_of
 from kb.diagnose.thresholds import confidence, priority
 from kb.diagnose.view import RankView
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Where
@@ -67,7 +68,7 @@ def _judged(view: RankView, kernels: Table, runs: Sequence[AttentionRun], thresh
         gain_bound_ns=loss.gain_ns,
         confidence=confidence(thresholds, major=bool(unshaped), minor=bool(loss.unfloored)),
         message=wording.found((len(runs) - backward, backward), loss.exposed_ns, loss.launch_ns, share, loss.gain_ns),
-        where=Where(operators=_types(view, kernels, loss.matched)),
+        where=Where(operators=types_of(view, loss.matched)),
         evidence=cited,
         observed={"unfused_attention_runs": float(len(runs)), "kernels_per_run": len(loss.matched) / len(runs), "exposed_share": share},
         healthy={"unfused_attention_runs": 0.0, "kernels_per_run": 1.0},
@@ -98,14 +99,10 @@ def _evidence(view: RankView, kernels: Table, runs: Sequence[AttentionRun], limi
 
 
 def _cited(view: RankView, kernels: Table, position: int) -> Evidence:
-    operator = view.session.text(int(kernels["op_type"][position]))
+    operator = view.session.text(int(kernels["op_type"][position])) or view.session.text(int(kernels["name"][position])) or "?"
     return view.evidence(
         "kernels", int(view.books.kernel_rows[position]), f"Duration of {operator}", int(kernels["duration_ns"][position]) / 1e3, "us"
     )
-
-
-def _types(view: RankView, kernels: Table, matched: Array) -> tuple[str, ...]:
-    return tuple(sorted({view.session.strings[code] for code in np.unique(kernels["op_type"][matched]).tolist()}))
 
 
 def _fused(view: RankView, kernels: Table, fused: Array) -> Healthy:

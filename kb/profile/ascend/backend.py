@@ -1,4 +1,4 @@
-"""The backend for text exports of torch_npu (and the cluster tables made from them)."""
+"""The backend for Ascend profiler output: torch_npu, MindSpore, msprof, text and database, and cluster tables."""
 
 from __future__ import annotations
 
@@ -6,41 +6,45 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from kb.domain.protocols import Sniff
+from kb.domain.sniff import Sniff
+from kb.domain.text import Text
 from kb.errors import UnusableCaptureError
 from kb.profile.ascend.cluster import FORMAT as CLUSTER_FORMAT
 from kb.profile.ascend.cluster import read_cluster
-from kb.profile.ascend.columns import load_aliases
-from kb.profile.ascend.layout import OUTPUT, Survey, Unread, survey
-from kb.profile.ascend.rank import FORMAT, Reading, read_rank
-from kb.profile.ascend.recipes import capture_commands, command, load_expected
+from kb.profile.ascend.layout import OUTPUT, RankFolder, RawKind, Survey, Unread, survey
+from kb.profile.ascend.rank import DATABASE, TEXT, read_rank
+from kb.profile.ascend.reading import reading_of
+from kb.profile.ascend.recipes import capture_commands, command
+from kb.profile.parallel import in_parallel
 from kb.session.meta import Missing
 from kb.session.session import Session
 
-ALLOWED: Final = f"a *_ascend_pt folder, the folder that holds one a rank, or {OUTPUT} itself, exported as text"
-_UNREAD: Final = {
-    "raw": "raw torch_npu capture, not analysed yet",
-    "raw_mindspore": "raw MindSpore capture, not analysed yet",
-    "raw_msprof": "raw msprof capture, not exported yet",
-    "msprof": "msprof export; reading it comes later, torch_npu exports are read now",
-    "database": "DB export; reading the DB export comes later; re-export as text",
+ALLOWED: Final = (
+    f"a *_ascend_pt or *_ascend_ms folder, PROF_* or OPPROF_* with its export, any folder above, {OUTPUT} itself, or one of their files"
+)
+_RAW: Final = {
+    "raw": Text("原始 torch_npu 采集，尚未解析", "raw torch_npu capture, not analysed yet"),
+    "raw_mindspore": Text("原始 MindSpore 采集，尚未解析", "raw MindSpore capture, not analysed yet"),
+    "raw_msprof": Text("原始 msprof 采集，尚未导出", "raw msprof capture, not exported yet"),
 }
-_COMMANDS: Final = {"raw": "analyse", "raw_mindspore": "analyse_mindspore", "raw_msprof": "export", "database": "analyse_text"}
+COMMANDS: Final[dict[RawKind, str]] = {"raw": "analyse", "raw_mindspore": "analyse_mindspore", "raw_msprof": "export"}
 
 
-class AscendText:
-    """Reads torch_npu text exports; recognises, but refuses with the command to run, what is not exported as text."""
+class Ascend:
+    """Reads every export of the Ascend profilers; recognises raw captures and refuses them with the command to run."""
 
-    name: str = FORMAT
+    name: str = "ascend"
 
     def sniff(self, path: Path) -> Sniff | None:
         """What is at ``path`` by names only, or None. Raises UnusableCaptureError for a folder that cannot be listed."""
         found = survey(path)
         if not found:
             return None
-        remarks = tuple(_remark(unread) for unread in found.unread)
+        remarks = (*found.remarks, *(_remark(unread) for unread in found.unread))
         if found.ranks:
-            return Sniff(format=FORMAT, roots=tuple(str(rank.root) for rank in found.ranks), remarks=remarks)
+            formats = {DATABASE if rank.database else TEXT if rank.kind == "torch_npu" else rank.kind for rank in found.ranks}
+            kind = formats.pop() if len(formats) == 1 else "ascend"
+            return Sniff(format=kind, roots=tuple(str(rank.root) for rank in found.ranks), remarks=remarks)
         if found.cluster:
             return Sniff(format=CLUSTER_FORMAT, roots=(str(found.cluster.parent),), remarks=remarks)
         return Sniff(format=f"ascend_{found.unread[0].kind}", roots=tuple(str(unread.path) for unread in found.unread), remarks=remarks)
@@ -50,12 +54,22 @@ class AscendText:
         found = survey(path)
         if not found.ranks and not found.cluster:
             raise _refusal(path, found)
-        reading = Reading(path, load_aliases(), load_expected())
+        base = path if path.is_dir() else path.parent
         if not found.ranks and found.cluster:
-            return read_cluster(found.cluster, reading)
+            return read_cluster(found.cluster, reading_of(base))
         notes = tuple(_notes(found))
-        sessions = [read_rank(folder, reading, notes) for folder in found.ranks]
-        return tuple(sorted(sessions, key=_order))
+        jobs = [(folder, base, notes) for folder in found.ranks]
+        return tuple(sorted(in_parallel(_read, jobs, sum(map(_size, found.ranks))), key=_order))
+
+
+def _read(job: tuple[RankFolder, Path, tuple[Missing, ...]]) -> Session:
+    folder, base, notes = job
+    return read_rank(folder, reading_of(base), notes)
+
+
+def _size(folder: RankFolder) -> int:
+    files = (*folder.files, *(path for path in (folder.database, folder.analysis) if path is not None))
+    return sum(path.stat().st_size for path in files)
 
 
 def _order(session: Session) -> tuple[bool, int, str]:
@@ -63,25 +77,27 @@ def _order(session: Session) -> tuple[bool, int, str]:
     return rank is None, rank or 0, session.meta.name
 
 
+def raw_captures(path: Path) -> tuple[Unread, ...]:
+    """Captures at ``path`` that their tool has not exported yet. Raises UnusableCaptureError."""
+    return survey(path).unread
+
+
 def _remark(unread: Unread) -> str:
-    fix = _COMMANDS.get(unread.kind)
-    return f"{unread.path}: {_UNREAD[unread.kind]}" + (f": {command(fix, unread.path)}" if fix else "")
+    return f"{unread.path}: {_RAW[unread.kind].en}: {command(COMMANDS[unread.kind], unread.path)}"
 
 
 def _notes(found: Survey) -> Iterator[Missing]:
     for unread in found.unread:
-        fix = _COMMANDS.get(unread.kind)
-        yield Missing(what=f"folder {unread.path.name}", why=_UNREAD[unread.kind], capture=command(fix, unread.path.name) if fix else "")
+        fix = command(COMMANDS[unread.kind], unread.path.name)
+        yield Missing(what=f"folder {unread.path.name}", why=_RAW[unread.kind], capture=Text(fix, fix))
 
 
 def _refusal(path: Path, found: Survey) -> UnusableCaptureError:
     if not found.unread:
-        return UnusableCaptureError(f"{path}: no text export of torch_npu here", allowed=ALLOWED, do=capture_commands())
-    steps = [command(_COMMANDS[unread.kind], unread.path) for unread in found.unread if unread.kind in _COMMANDS]
-    do = "run\n    " + "\n    ".join(steps) if steps else capture_commands()
-    if any(unread.kind == "database" for unread in found.unread):
-        do += "\n  where the raw data was deleted after the export, capture again with export_type=[torch_npu.profiler.ExportType.Text]"
-    return UnusableCaptureError("; ".join(f"{unread.path}: {_UNREAD[unread.kind]}" for unread in found.unread), allowed=ALLOWED, do=do)
+        return UnusableCaptureError(f"{path}: no export of an Ascend profiler here", allowed=ALLOWED, do=capture_commands())
+    steps = [command(COMMANDS[unread.kind], unread.path) for unread in found.unread]
+    what = "; ".join(f"{unread.path}: {_RAW[unread.kind].en}" for unread in found.unread)
+    return UnusableCaptureError(what, allowed=ALLOWED, do="run (or let `--export` run)\n    " + "\n    ".join(steps))
 
 
-ASCEND_TEXT: Final = AscendText()
+ASCEND: Final = Ascend()

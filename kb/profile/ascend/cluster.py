@@ -11,15 +11,17 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from kb.domain.text import Text
 from kb.errors import MalformedInputError, UnusableCaptureError
 from kb.profile.ascend.cells import whole_number
+from kb.profile.ascend.csv_table import CsvTable
 from kb.profile.ascend.document import read_json
 from kb.profile.ascend.gaps import gaps
 from kb.profile.ascend.oracles import violations
 from kb.profile.ascend.part import schema_table
-from kb.profile.ascend.rank import Reading
+from kb.profile.ascend.reading import Reading
 from kb.profile.ascend.step_trace_time import steps_of
-from kb.profile.ascend.table import CsvTable, read_table
+from kb.profile.ascend.table import read_table
 from kb.session.builder import Strings
 from kb.session.builder import session as made_session
 from kb.session.meta import Capture, Group, Missing, Parallel, SessionMeta
@@ -30,8 +32,8 @@ GROUPS = "communication_group.json"
 _LARGEST_RANK: Final = 10**6
 _ONLY_STEPS: Final = Missing(
     what="kernels",
-    why="the cluster tables hold the steps of every rank, not their kernels",
-    capture="give the folder of rank folders instead",
+    why=Text("集群表只有各卡的步，没有算子", "the cluster tables hold the steps of every rank, not their kernels"),
+    capture=Text("改为给出包含各卡文件夹的目录", "give the folder of rank folders instead"),
 )
 
 

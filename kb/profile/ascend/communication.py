@@ -10,9 +10,10 @@ from typing import Final
 import msgspec
 
 from kb.errors import MalformedInputError
-from kb.profile.ascend.cells import LATEST_NS, LONGEST_NS, scaled
+from kb.profile.ascend.cells import LATEST_NS, LONGEST_NS
 from kb.profile.ascend.document import read_json
 from kb.profile.ascend.part import Part
+from kb.profile.decimals import scaled
 from kb.session.builder import Strings
 from kb.session.builder import table as made_table
 
@@ -67,7 +68,7 @@ def read_communication(path: Path, label: str, strings: Strings) -> Part:
     plane of the operator, as exported. HCCS, PCIE and SIO traffic is repeated under SDMA and counted once.
     """
     steps, data = read_json(path, label, dict[str, _Step], LARGEST)
-    lines = _lines(data)
+    lines = lines_of_keys(data)
     rows = list(_rows(steps, label, lines))
     if not rows:
         return Part(label)
@@ -126,7 +127,8 @@ def _bytes(operator: _Operator, where: str) -> float:
     return (sizes.get("RDMA", 0.0) + inside_node) * _MEGABYTE
 
 
-def _lines(data: bytes) -> Mapping[str, int]:
+def lines_of_keys(data: bytes) -> Mapping[str, int]:
+    """The line each ``operator@group`` key first stands on."""
     found: dict[str, int] = {}
     for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):
         for key in _KEY.findall(line):

@@ -1,4 +1,4 @@
-"""``kernel_details.csv``: one row a task on the device."""
+"""``kernel_details.csv`` and ``op_summary_*.csv``: one row a task on the device."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from kb.profile.ascend.columns import Specs
+from kb.profile.ascend.csv_table import CsvTable
+from kb.profile.ascend.metrics import Metrics, counter_columns
 from kb.profile.ascend.part import Part, device_of, schema_table
-from kb.profile.ascend.table import CsvTable, read_table
+from kb.profile.ascend.table import read_table
 from kb.session.builder import Strings
 from kb.session.meta import Violation
 from kb.session.session import Array
@@ -26,15 +28,17 @@ class KernelFile:
     split_cores: bool
 
 
-def read_kernels(path: Path, label: str, specs: Specs, strings: Strings) -> KernelFile:
+def read_kernels(path: Path, label: str, specs: Specs, strings: Strings, metrics: Metrics) -> KernelFile:
     """The ``kernels`` table of ``path``. Rows of another width or with a negative duration are dropped and counted.
 
     At Level0 the exporter names no core; rows named ``hcom_*`` are communication all the same. Raises MalformedInputError.
     """
-    read = read_table(path, label, specs, strings)
+    read = read_table(path, label, specs, strings, metrics)
     split = any(name.startswith("aic_") for name in read.header)
     sound, violations = _without_negative(read, label)
-    extra = {"core": _cores(sound, strings)} if len(sound) else None
+    extra = {"core": _cores(sound, strings), **counter_columns(sound, metrics)} if len(sound) else None
+    if extra is not None:
+        extra |= _blocks(sound, extra["core"] == strings.code("COMMUNICATION"))
     table = schema_table("kernels", sound, label, strings, extra)
     return KernelFile(Part(label, table, device_of(sound), read.dropped + len(read) - len(sound), (*sound.violations, *violations)), split)
 
@@ -48,6 +52,15 @@ def _without_negative(read: CsvTable, label: str) -> tuple[CsvTable, tuple[Viola
     detail = f"{label}:{read.lines[first]}: negative duration, {int(negative.sum())} such rows dropped"
     violation = Violation(oracle="durations are not negative", detail=detail, difference_ns=int(durations.min()))
     return read.where(~negative), (violation,)
+
+
+def _blocks(read: CsvTable, talking: Array) -> dict[str, Array]:
+    """Communication runs on no core of the compute engines: the 0 some exporters write there is no block count."""
+    return {
+        name: np.where(talking & (read.columns[name] == 0), -1, read.columns[name])
+        for name in ("block", "mix_block")
+        if name in read.columns
+    }
 
 
 def _cores(read: CsvTable, strings: Strings) -> Array:

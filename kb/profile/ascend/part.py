@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kb.profile.ascend.table import CsvTable
+from kb.domain.text import Text
+from kb.errors import KbError
+from kb.profile.ascend.csv_table import CsvTable
 from kb.session.builder import Strings
 from kb.session.builder import table as made_table
 from kb.session.meta import Missing, Violation
@@ -25,6 +27,12 @@ class Part:
     dropped: int = 0
     violations: tuple[Violation, ...] = ()
     missing: tuple[Missing, ...] = ()
+
+
+def lost(what: str, error: KbError) -> Missing:
+    """The gap a broken file leaves where nothing else depends on it."""
+    do = error.do or ""
+    return Missing(what=what, why=Text(f"文件损坏：{error.what}", error.what), capture=Text(do, do))
 
 
 def evidence(label: str, lines: Array, strings: Strings) -> dict[str, Array]:

@@ -85,6 +85,29 @@ def read_info(path: Path, label: str) -> Info:
 def read_metadata(path: Path, label: str) -> Metadata:
     """Read ``profiler_metadata``. Raises MalformedInputError."""
     metadata, _ = read_json(path, label, _Metadata)
+    return _stated(metadata)
+
+
+def metadata_of_database(values: Mapping[str, str]) -> Metadata:
+    """What META_DATA of a database states: the same documents, one JSON text a name. Unreadable ones are left out."""
+    document = b"{" + b",".join(f'"{name}":{values[name]}'.encode() for name in _DOCUMENTS if _is_object(values.get(name))) + b"}"
+    try:
+        return _stated(msgspec.json.decode(document, type=_Metadata))
+    except (msgspec.MsgspecError, RecursionError):
+        return Metadata()
+
+
+_DOCUMENTS = ("ENV_VARIABLES", "distributed_args", "parallel_group_info")
+
+
+def _is_object(text: str | None) -> bool:
+    try:
+        return text is not None and isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+
+
+def _stated(metadata: _Metadata) -> Metadata:
     sizes = metadata.distributed_args
     groups = tuple(
         Group(name=name, dimension=group.group_name, ranks=group.global_ranks) for name, group in metadata.parallel_group_info.items()

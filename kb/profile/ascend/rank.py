@@ -1,50 +1,43 @@
-"""One rank folder to one session."""
+"""One rank folder to one session, from whatever export it holds."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import replace as changed
+from typing import Final
 
-from kb.profile.ascend import api_statistic, communication, kernel_details, memory_record, operator_memory, step_trace_time
+import numpy as np
+from msgspec.structs import replace
+
+from kb.domain.soc import SocRef
+from kb.errors import MalformedInputError, UnusableCaptureError
+from kb.profile.ascend.analysis import read_analysis
 from kb.profile.ascend.chip import chip
-from kb.profile.ascend.columns import Specs
+from kb.profile.ascend.db_rank import read_database
 from kb.profile.ascend.gaps import gaps
+from kb.profile.ascend.gathered import Gathered
 from kb.profile.ascend.layout import RankFolder
+from kb.profile.ascend.mark import restored
+from kb.profile.ascend.mindspore import read_old
+from kb.profile.ascend.opprof import read_opprof
 from kb.profile.ascend.oracles import violations
-from kb.profile.ascend.part import Part
+from kb.profile.ascend.part import lost
+from kb.profile.ascend.products import products
 from kb.profile.ascend.profiler_info import INFO_PATTERN, METADATA, Info, Metadata, rank_in_name, read_info, read_metadata
-from kb.profile.ascend.recipes import Expected
+from kb.profile.ascend.reading import Reading
+from kb.profile.ascend.step_trace_time import steps_of
+from kb.profile.ascend.text_rank import read_text
 from kb.session.builder import Strings
 from kb.session.builder import session as made_session
+from kb.session.builder import table as made_table
 from kb.session.meta import Capture, Missing, SessionMeta, Violation
 from kb.session.session import Session, Table
 
-FORMAT = "ascend_text"
-_Reader = Callable[[Path, str, Specs, Strings], Part]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What stays the same for all ranks of one import: the user's root, the alias map, and what to expect."""
-
-    base: Path
-    aliases: Mapping[str, Specs]
-    expected: Expected
-
-    def label(self, path: Path) -> str:
-        """``path`` as evidence names it: relative to the user's root, with forward slashes."""
-        return Path(os.path.relpath(path, self.base)).as_posix()
-
-
-@dataclass(frozen=True, slots=True)
-class _Parts:
-    kernels: kernel_details.KernelFile | None
-    others: tuple[Part, ...]
-
-    def all(self) -> tuple[Part, ...]:
-        return (*((self.kernels.part,) if self.kernels else ()), *self.others)
+TEXT: Final = "ascend_text"
+DATABASE: Final = "ascend_db"
+_FORMATS: Final[Mapping[str, str]] = {
+    "torch_npu": TEXT, "mindspore": "mindspore_text", "msprof": "msprof_text", "opprof": "msprof_op", "mindspore_old": "mindspore_2.2",
+}  # fmt: skip
 
 
 def read_rank(folder: RankFolder, reading: Reading, notes: Sequence[Missing] = ()) -> Session:
@@ -52,14 +45,67 @@ def read_rank(folder: RankFolder, reading: Reading, notes: Sequence[Missing] = (
     strings = Strings()
     info, info_label = _info(folder, reading)
     metadata, metadata_label = _metadata(folder, reading)
-    parts = _parts(folder, reading, strings)
-    tables = {part.table.name: part.table for part in parts.all() if part.table is not None}
-    steps = step_trace_time.steps_of(tables.get("step_trace"), tables.get("kernels"), strings)
-    if steps is not None:
-        tables["steps"] = steps
-    files = (*info_label, *metadata_label, *(part.label for part in parts.all()))
-    meta = _meta(folder, info, metadata, parts, tables, strings, reading, files, notes)
-    return made_session(meta, list(tables.values()), strings)
+    found = _with_analysis(_gathered(folder, reading, strings), folder, reading, strings)
+    if "comm_ops" in found.tables and "kernels" in found.tables:
+        found.tables["comm_ops"] = _with_exact_starts(found.tables["comm_ops"], found.tables["kernels"], strings)
+    if "steps" not in found.tables:
+        steps = steps_of(found.tables.get("step_trace"), found.tables.get("kernels"), strings, found.markers)
+        if steps is not None:
+            found.tables["steps"] = steps
+    if not found.tables:
+        read = ", ".join(part.label for part in found.parts) or reading.label(folder.root)
+        raise UnusableCaptureError(f"{read}: no usable row in {folder.name}", do="export or capture again")
+    files = (*info_label, *metadata_label, *(part.label for part in found.parts), *found.files)
+    meta = _meta(folder, info, metadata if metadata_label else found.metadata, found, strings, reading, files, notes)
+    return restored(made_session(meta, list(found.tables.values()), strings), folder)
+
+
+def _gathered(folder: RankFolder, reading: Reading, strings: Strings) -> Gathered:
+    if folder.kind == "opprof":
+        return read_opprof(folder.files, reading, strings)
+    if folder.kind == "mindspore_old":
+        return read_old(folder.files, reading, strings)
+    if folder.database is not None:
+        return read_database(folder.database, reading, strings)
+    return read_text(products(folder.files), reading, strings)
+
+
+def _with_analysis(found: Gathered, folder: RankFolder, reading: Reading, strings: Strings) -> Gathered:
+    """What ``analysis.db`` adds: everything a text export of this rank lacks; splits of operators beside a main database.
+
+    Beside a text export that has it all, the file is not opened.
+    """
+    wanted = {"step_trace", "comm_ops", "comm_links"} - (found.tables.keys() - ({"comm_ops"} if folder.database else set()))
+    if folder.analysis is None or not wanted:
+        return found
+    label = reading.label(folder.analysis)
+    try:
+        part, tables = read_analysis(folder.analysis, label, strings)
+    except MalformedInputError as error:
+        if not found.tables:
+            raise
+        return changed(
+            found,
+            parts=(
+                *found.parts,
+                changed(found.parts[0], label=label, table=None, dropped=0, violations=(), missing=(lost("step_trace", error),)),
+            ),
+        )
+    taken = {table.name: table for table in tables if table.name in wanted}
+    if not taken:
+        return found
+    known = strings.frozen()
+    sources = {known[code] for table in taken.values() for code in np.unique(table["file"]).tolist()}
+    return changed(found, tables={**found.tables, **taken}, parts=(*found.parts, part), files=(*found.files, *sorted(sources)))
+
+
+def _with_exact_starts(comm_ops: Table, kernels: Table, strings: Strings) -> Table:
+    """Operators that are also device tasks begin when the task does: the communication files round their starts."""
+    talking = kernels.where(kernels["core"] == strings.code("COMMUNICATION"))
+    names, first, counts = np.unique(talking["name"], return_index=True, return_counts=True)
+    single = dict(zip(names[counts == 1].tolist(), talking["start_ns"][first[counts == 1]].tolist(), strict=True))
+    starts = [single.get(name, start) for name, start in zip(comm_ops["name"].tolist(), comm_ops["start_ns"].tolist(), strict=True)]
+    return made_table("comm_ops", {**comm_ops.columns, "start_ns": np.array(starts, "<i8")}, strings)
 
 
 def _info(folder: RankFolder, reading: Reading) -> tuple[Info, tuple[str, ...]]:
@@ -78,69 +124,46 @@ def _metadata(folder: RankFolder, reading: Reading) -> tuple[Metadata, tuple[str
     return read_metadata(path, label), (label,)
 
 
-def _parts(folder: RankFolder, reading: Reading, strings: Strings) -> _Parts:
-    kernels = None
-    path = folder.output / kernel_details.FILE
-    if path.exists():
-        kernels = kernel_details.read_kernels(path, reading.label(path), reading.aliases["kernel_details"], strings)
-    return _Parts(kernels, tuple(_others(folder, reading, strings)))
-
-
-def _others(folder: RankFolder, reading: Reading, strings: Strings) -> Iterator[Part]:
-    readers: tuple[tuple[str, _Reader], ...] = (
-        (step_trace_time.FILE, step_trace_time.read_step_trace),
-        (api_statistic.FILE, api_statistic.read_api_totals),
-        (memory_record.FILE, memory_record.read_memory),
-        (operator_memory.FILE, operator_memory.read_allocations),
-    )
-    for name, read in readers:
-        path = folder.output / name
-        if path.exists():
-            yield read(path, reading.label(path), reading.aliases[Path(name).stem], strings)
-    path = folder.output / communication.FILE
-    if path.exists():
-        yield communication.read_communication(path, reading.label(path), strings)
-
-
 def _meta(
-    folder: RankFolder, info: Info, metadata: Metadata, parts: _Parts, tables: Mapping[str, Table], strings: Strings,
-    reading: Reading, files: Sequence[str], notes: Sequence[Missing],
+    folder: RankFolder, info: Info, metadata: Metadata, found: Gathered, strings: Strings, reading: Reading,
+    files: Sequence[str], notes: Sequence[Missing],
 ) -> SessionMeta:  # fmt: skip
-    soc = chip(tables.get("kernels"), parts.kernels is not None and parts.kernels.split_cores, strings)
-    rank = _rank(folder, info, metadata)
-    facts = {"rank": rank, "world_size": metadata.world_size, "soc": soc.cores}
-    stated = [*notes, *(missing for part in parts.all() for missing in part.missing)]
-    broken = [violation for part in parts.all() for violation in part.violations]
+    soc = _soc(found, strings)
+    rank = next((rank for rank in (info.rank, metadata.rank, found.rank, rank_in_name(folder.name)) if rank is not None), None)
+    facts = {"rank": rank, "world_size": metadata.world_size, "soc": soc.cores or soc.reported_name}
+    stated = [*notes, *(missing for part in found.parts for missing in part.missing)]
     return SessionMeta(
         name=folder.name,
         origin="measured",
         capture=Capture(
-            format=FORMAT,
+            format=DATABASE if folder.database else _FORMATS[folder.kind],
             level=info.level,
             metrics=info.metrics,
-            files=tuple(files),
-            dropped_rows=sum(part.dropped for part in parts.all()),
+            files=tuple(dict.fromkeys(files)),
+            dropped_rows=sum(part.dropped for part in found.parts),
         ),
         rank=rank,
         world_size=metadata.world_size,
         stage=metadata.stage,
-        device=next((part.device for part in parts.all() if part.device is not None), None),
+        device=next((part.device for part in found.parts if part.device is not None), None),
         parallel=metadata.parallel,
         soc=soc,
         software=info.software,
         environment=metadata.environment,
-        missing=gaps(tables, [name for name, value in facts.items() if value is None], stated, reading.expected),
+        missing=gaps(found.tables, [name for name, value in facts.items() if value is None], stated, reading.expected),
         violations=(
-            *broken,
+            *(violation for part in found.parts for violation in part.violations),
             *_rank_conflict(folder, info, metadata),
-            *violations(tables.get("kernels"), tables.get("step_trace"), strings),
+            *violations(found.tables.get("kernels"), found.tables.get("step_trace"), strings),
         ),
     )
 
 
-def _rank(folder: RankFolder, info: Info, metadata: Metadata) -> int | None:
-    stated = (info.rank, metadata.rank, rank_in_name(folder.name))
-    return next((rank for rank in stated if rank is not None), None)
+def _soc(found: Gathered, strings: Strings) -> SocRef:
+    counted = chip(found.tables.get("kernels"), found.split_cores, strings)
+    if found.soc is None:
+        return counted
+    return replace(found.soc, cores=counted.cores, clock_mhz=found.soc.clock_mhz or counted.clock_mhz) if counted.cores else found.soc
 
 
 def _rank_conflict(folder: RankFolder, info: Info, metadata: Metadata) -> tuple[Violation, ...]:

@@ -36,7 +36,13 @@ def command(name: str, path: Path | str) -> str:
 def capture_commands() -> str:
     """How to capture a profile, with either tool."""
     commands = load_commands()
-    return "capture one" + _indented("torch_npu", commands["torch_npu"]) + _indented("msprof (read by a later version)", commands["msprof"])
+    return (
+        "capture one"
+        + _indented("torch_npu", commands["torch_npu"])
+        + _indented("msprof", commands["msprof"])
+        + _indented("MindSpore", commands["mindspore"])
+        + _indented("vLLM", commands["vllm"])
+    )
 
 
 def _indented(tool: str, lines: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -23,22 +24,29 @@ def read_step_trace(path: Path, label: str, specs: Specs, strings: Strings) -> P
     return Part(label, table, device_of(read), read.dropped, read.violations)
 
 
-def steps_of(step_trace: Table | None, kernels: Table | None, strings: Strings) -> Table | None:
-    """The ``steps`` table: the steps of the trace file, then those only kernels name. None when no step is named.
+def steps_of(
+    step_trace: Table | None, kernels: Table | None, strings: Strings, markers: Mapping[str, tuple[int, int, int, str]] | None = None
+) -> Table | None:
+    """The ``steps`` table: the steps of the totals, then those only kernels name, then those only ``markers`` (begin, end, row,
+    file by name) name. None when no step is named.
 
-    The exporter writes active steps only, so none of them is a warm-up step. Text files hold no markers, so
-    begin and end stay uncaptured.
+    The exporter writes active steps only, so none of them is a warm-up step. Begin and end are -1 without a marker.
     """
-    sources = [table for table in (step_trace, kernels) if table is not None and "step_id" in table]
+    spans = markers or {}
     rows: dict[int, tuple[int, int]] = {}
-    for table in sources:
+    for table in (step_trace, kernels):
+        if table is None or "step_id" not in table:
+            continue
         _, first = np.unique(table["step_id"], return_index=True)
         for index in np.sort(first):
             rows.setdefault(int(table["step_id"][index]), (int(table["file"][index]), int(table["row"][index])))
+    for name, (_, _, row, file) in spans.items():
+        rows.setdefault(strings.code(name), (strings.code(file), row))
     rows.pop(-1, None)
     if not rows:
         return None
     files, lines = zip(*rows.values(), strict=True)
+    known = strings.frozen()
     columns: dict[str, Array] = {
         "step_id": np.array(list(rows)),
         "kind": np.full(len(rows), strings.code("unknown")),
@@ -46,4 +54,7 @@ def steps_of(step_trace: Table | None, kernels: Table | None, strings: Strings) 
         "file": np.array(files),
         "row": np.array(lines),
     }
+    if spans:
+        bounds = [spans.get(known[code], (-1, -1, 0, ""))[:2] for code in rows]
+        columns |= {"start_ns": np.array([begin for begin, _ in bounds]), "end_ns": np.array([end for _, end in bounds])}
     return made_table("steps", columns, strings)

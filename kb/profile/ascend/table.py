@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from kb.errors import MalformedInputError
 from kb.profile.ascend.cells import RuinedTimestampError
-from kb.profile.ascend.columns import CellError, Specs, converted, resolve
+from kb.profile.ascend.columns import CellError, Specs, converted, converted_spans, resolve
+from kb.profile.ascend.csv_table import CsvTable
+from kb.profile.ascend.metrics import Metrics, with_counters
 from kb.profile.ascend.rows import Block, block, chunks, ends_inside_a_line, opened, read_header
 from kb.session.builder import Strings
 from kb.session.meta import Violation
@@ -19,33 +20,15 @@ from kb.session.session import Array
 _EDITED = "take the file as the profiler wrote it, or export again"
 
 
-@dataclass(frozen=True, slots=True)
-class CsvTable:
-    """``columns`` by our names, ``lines`` (int32, 1-based, header = 1), ``header`` as written, ``dropped`` ragged rows."""
-
-    columns: Mapping[str, Array]
-    lines: Array
-    header: tuple[str, ...]
-    dropped: int
-    violations: tuple[Violation, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.lines)
-
-    def where(self, mask: Array) -> CsvTable:
-        """The rows of a boolean mask, in order."""
-        kept = {name: values[mask] for name, values in self.columns.items()}
-        return CsvTable(kept, self.lines[mask], self.header, self.dropped, self.violations)
-
-
-def read_table(path: Path, label: str, specs: Specs, strings: Strings) -> CsvTable:
-    """Read ``path`` (named ``label`` in messages). Linear in rows.
+def read_table(path: Path, label: str, specs: Specs, strings: Strings, metrics: Metrics | None = None) -> CsvTable:
+    """Read ``path`` (named ``label`` in messages), with ``metrics`` also its counter columns. Linear in rows.
 
     Raises RuinedTimestampError for spreadsheet timestamps and MalformedInputError for everything else that is broken.
     """
     with opened(path, label) as handle:
         cut = ends_inside_a_line(handle)
         header, first = read_header(handle, label)
+        specs = with_counters(specs, header, metrics) if metrics is not None else specs
         found = resolve(header, specs, label)
         parts: list[tuple[dict[str, Array], Array]] = []
         dropped = 0
@@ -68,12 +51,16 @@ def _arrays(rows: Block, found: Mapping[str, int], specs: Specs, strings: String
     arrays: dict[str, Array] = {}
     for column, index in found.items():
         try:
-            arrays[column] = converted(rows.columns[index], specs[column].kind, strings)
+            kind = specs[column].kind
+            if rows.spans is not None:
+                arrays[column] = converted_spans(rows.spans, index, kind, strings)
+            else:
+                arrays[column] = converted(rows.columns[index], kind, strings)
         except CellError as error:
-            kind = RuinedTimestampError if error.ruined else MalformedInputError
+            refusal = RuinedTimestampError if error.ruined else MalformedInputError
             where = f"{label}:{rows.lines[error.index]}: {specs[column].names[0]} {error.cell[:60]!r}: {error}"
-            raise kind(where, do=_EDITED) from error
-    return arrays, np.array(rows.lines, dtype="<i4")
+            raise refusal(where, do=_EDITED) from error
+    return arrays, rows.lines
 
 
 def _joined(

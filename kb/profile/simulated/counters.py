@@ -13,6 +13,8 @@ from kb.profile.simulated.kernel import KernelTime
 from kb.profile.simulated.truth import Ints
 
 Floats = npt.NDArray[np.float64]
+MOST_RATIO = 1.0
+"""A pipe cannot be busier than its core."""
 OVERHEAD_LIMIT = 0.3
 """Largest share of a tiny kernel's duration that scheduling may take."""
 
@@ -24,10 +26,12 @@ def counters(times: Sequence[KernelTime], durations: Ints, chip: Chip, constants
     the kernel's noise except ``mac``, which is work over rate; utilisation is cycles over all the chip's.
     """
     repeats = len(durations) // len(times)
+    durations = np.maximum(durations, 1)
+    on_core = _column([time.core not in ("AI_CPU", "COMMUNICATION") for time in times], repeats) > 0
     core_time = durations - np.minimum(constants["task_overhead_ns"], OVERHEAD_LIMIT * durations)
     blocks = _column([time.blocks for time in times], repeats)
     mix_blocks = _column([time.mix_blocks for time in times], repeats)
-    noise = durations / _column([time.total for time in times], repeats)
+    noise = durations / np.maximum(1.0, _column([time.total for time in times], repeats))
     cube = _column([time.mac > 0 for time in times], repeats)
     vector = _column([time.mac == 0 or time.mix_blocks > 0 for time in times], repeats)
     cycles = cube * core_time * chip.ghz * blocks
@@ -43,8 +47,8 @@ def counters(times: Sequence[KernelTime], durations: Ints, chip: Chip, constants
         "hbm_write_bytes": _column([time.hbm_write for time in times], repeats),
     }
     for column, pipe in _PIPES.items():
-        found[column] = np.minimum(1.0, _column([getattr(time, pipe) for time in times], repeats) * noise / core_time)
-    return found
+        found[column] = np.minimum(MOST_RATIO, _column([getattr(time, pipe) for time in times], repeats) * noise / core_time)
+    return {name: np.where(on_core, values, np.nan) for name, values in found.items()}
 
 
 _PIPES = {

@@ -1,160 +1,189 @@
-"""A finished timeline as the session a profiler would have written."""
+"""A finished run of one rank as the session a profiler would have written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
 from kb.domain.soc import SocRef
-from kb.profile.simulated.chip import Chip
+from kb.domain.text import Text
 from kb.profile.simulated.constants import Constants
 from kb.profile.simulated.counters import counters
-from kb.profile.simulated.graph import Operator, Tensor, Workload
-from kb.profile.simulated.kernel import KernelTime
+from kb.profile.simulated.emission_comm import comm_links, comm_ops, comm_tasks
+from kb.profile.simulated.emission_device import allocation_rows, copy_rows, counter_rows
+from kb.profile.simulated.emission_origin import origin
+from kb.profile.simulated.graph import Collective, CubeOperator, Operator, Tensor
+from kb.profile.simulated.layout import Layout
+from kb.profile.simulated.memory import MemoryPlan
 from kb.profile.simulated.models.names import ModelEntry
+from kb.profile.simulated.rank import Rank
 from kb.profile.simulated.setup import SIMULATOR, Setup, as_options
-from kb.profile.simulated.timeline import Timeline
-from kb.profile.simulated.truth import Ints
+from kb.profile.simulated.trace import Trace
 from kb.session.builder import Strings, session, table
 from kb.session.meta import Capture, Missing, Model, SessionMeta
 from kb.session.session import Array, Session, Table
 
-FIRST_ROW = 2
-"""Line of the first row below a header."""
+_LEVELS: Final = {"none": "Level1", "level0": "Level0", "level1": "Level1", "level2": "Level2"}
+_STEP_KINDS: Final = {"training": "train", "inference": "infer", "prefill": "prefill", "decode": "decode"}
 
 
-def emit(
-    setup: Setup, entry: ModelEntry, workload: Workload, times: Sequence[KernelTime], timeline: Timeline, chip: Chip, constants: Constants
-) -> Session:
-    """The session: kernels, step totals, steps and host calls, with metadata to run it again."""
+def emit(setup: Setup, entry: ModelEntry, rank: Rank, layout: Layout, trace: Trace, memory: MemoryPlan, constants: Constants) -> Session:
+    """All tables of the session, with metadata to run it again."""
     strings = Strings()
     tables = [
-        _kernels(setup, workload.segment.operators, times, timeline, chip, constants, strings),
-        _step_trace(timeline, strings),
-        _steps(timeline, strings),
-        _host_ops(timeline, strings),
+        _kernels(setup, rank, trace, constants, strings),
+        _step_trace(trace, strings),
+        _steps(rank, trace, strings),
+        _host_ops(trace, strings),
+        *comm_ops(rank, layout, trace, strings),
+        *comm_tasks(rank, layout, trace, strings),
+        *comm_links(rank, layout, trace, strings),
+        *copy_rows(rank, trace, setup.options, constants, strings),
+        *allocation_rows(rank, trace, memory, strings),
+        *counter_rows(rank, trace, memory, constants, strings),
     ]
-    return session(_meta(setup, entry, workload, chip), tables, strings)
+    return session(_meta(setup, entry, rank, layout, constants), tables, strings)
 
 
-def _kernels(
-    setup: Setup,
-    operators: Sequence[Operator],
-    times: Sequence[KernelTime],
-    timeline: Timeline,
-    chip: Chip,
-    constants: Constants,
-    strings: Strings,
-) -> Table:
-    rows = len(timeline.starts)
+def _kernels(setup: Setup, rank: Rank, trace: Trace, constants: Constants, strings: Strings) -> Table:
+    operators, times = rank.work.graph.operators, rank.work.times
+    rows = trace.starts.size
     repeats = rows // len(operators)
+    spelt = _Spelling(constants)
 
     def tiled(describe: Callable[[Operator], str]) -> Array:
         return np.tile(strings.codes([describe(operator) for operator in operators]), repeats)
 
     columns: dict[str, Array] = {
-        "start_ns": timeline.starts,
-        "duration_ns": timeline.durations,
-        "wait_ns": timeline.waits.sum(axis=1),
-        "step_id": _step_ids(timeline.step, strings),
-        "name": tiled(lambda operator: _kernel_name(operator, constants)),
+        "start_ns": trace.starts.reshape(-1),
+        "duration_ns": trace.durations.reshape(-1),
+        "wait_ns": trace.waits.reshape(-1),
+        "step_id": np.repeat(_step_ids(len(trace.starts), strings), trace.starts.shape[1]),
+        "name": tiled(spelt.name),
         "op_type": tiled(lambda operator: operator.op_type),
         "core": np.tile(strings.codes([time.core for time in times]), repeats),
-        "stream": np.zeros(rows),
+        "stream": np.where(trace.streams < 0, setup.options.streams, trace.streams).reshape(-1),
         "task_id": np.arange(rows),
-        "connection_id": _connections(timeline),
+        "connection_id": _connections(trace),
         "block": np.tile([time.blocks for time in times], repeats),
         "mix_block": np.tile([time.mix_blocks for time in times], repeats),
         "op_state": np.full(rows, strings.code("static" if setup.options.graph_launch else "dynamic")),
-        "input_shapes": tiled(lambda operator: _shapes(operator.inputs)),
-        "input_dtypes": tiled(lambda operator: ";".join(tensor.dtype for tensor in operator.inputs)),
-        "input_formats": tiled(lambda operator: ";".join("ND" for _ in operator.inputs)),
-        "output_shapes": tiled(lambda operator: _shapes(operator.outputs)),
-        "output_dtypes": tiled(lambda operator: ";".join(tensor.dtype for tensor in operator.outputs)),
-        "output_formats": tiled(lambda operator: ";".join("ND" for _ in operator.outputs)),
-        **counters(times, timeline.durations, chip, constants),
+        "input_shapes": tiled(lambda operator: spelt.shapes(operator.inputs)),
+        "input_dtypes": tiled(lambda operator: ";".join([tensor.dtype for tensor in operator.inputs])),
+        "input_formats": tiled(_formats),
+        "output_shapes": tiled(lambda operator: spelt.shapes(operator.outputs)),
+        "output_dtypes": tiled(lambda operator: ";".join([tensor.dtype for tensor in operator.outputs])),
+        "output_formats": tiled(lambda operator: ";".join(["ND"] * len(operator.outputs))),
+        **counters(times, trace.durations.reshape(-1), rank.work.chip, constants),
     }
-    return table("kernels", columns | _rows_of("kernels", rows, strings), strings)
+    return table("kernels", columns | origin("kernels", rows, strings), strings)
 
 
-def _kernel_name(operator: Operator, constants: Constants) -> str:
-    kinetics = constants.operators[operator.op_type]
-    return f"{kinetics.api}_{kinetics.kernel}_{operator.op_type}"
+class _Spelling:
+    """Text of operators; equal shapes and types are spelt once."""
+
+    def __init__(self, constants: Constants) -> None:
+        self._constants = constants
+        self._shapes: dict[tuple[int, ...], str] = {}
+        self._names: dict[str, str] = {}
+
+    def name(self, operator: Operator) -> str:
+        """The kernel's name."""
+        if isinstance(operator, Collective):
+            return f"{operator.op_type}_{operator.dimension}_{operator.tag}"
+        found = self._names.get(operator.op_type)
+        if found is None:
+            found = self._names[operator.op_type] = self._constants.kernel_name(operator.op_type)
+        return found
+
+    def shapes(self, tensors: Sequence[Tensor]) -> str:
+        """Operands split by ``;``, dimensions by ``,``."""
+        return ";".join([self._shapes.get(tensor.shape) or self._spell(tensor.shape) for tensor in tensors])
+
+    def _spell(self, shape: tuple[int, ...]) -> str:
+        text = self._shapes[shape] = ",".join(map(str, shape))
+        return text
 
 
-def _shapes(tensors: Sequence[Tensor]) -> str:
-    return ";".join(",".join(map(str, tensor.shape)) for tensor in tensors)
+def _formats(operator: Operator) -> str:
+    if not (isinstance(operator, CubeOperator) and operator.fractal):
+        return ";".join(["ND"] * len(operator.inputs))
+    return ";".join("FRACTAL_NZ" if tensor.weight and len(tensor.shape) == 2 else "ND" for tensor in operator.inputs)
 
 
-def _step_ids(steps: Ints, strings: Strings) -> Array:
-    """Codes of "1", "2", .. for step numbers from 0."""
-    return strings.codes([str(number + 1) for number in range(int(steps.max()) + 1)])[steps]
+def _step_ids(steps: int, strings: Strings) -> Array:
+    """Codes of "1", "2", .."""
+    return strings.codes([str(number + 1) for number in range(steps)])
 
 
-def _connections(timeline: Timeline) -> Array:
-    """The launch of each kernel: its own, or the one that submitted its segment."""
-    launches = len(timeline.launch_starts)
-    return np.arange(len(timeline.starts)) // (len(timeline.starts) // launches)
+def _connections(trace: Trace) -> Array:
+    """The launch of each kernel: its own, or the last one before it that submitted a whole segment."""
+    places = trace.starts.shape[1]
+    found, base = [], 0
+    for record in trace.records:
+        launched = np.zeros(places, dtype=np.int64)
+        launched[[place for place, _, _ in record.launched]] = 1
+        found.append(base + np.cumsum(launched) - 1)
+        base += len(record.launched)
+    return np.concatenate(found)
 
 
-def _rows_of(name: str, rows: int, strings: Strings) -> dict[str, Array]:
-    return {"file": np.full(rows, strings.code(f"simulated/{name}")), "row": np.arange(FIRST_ROW, rows + FIRST_ROW)}
-
-
-def _step_trace(timeline: Timeline, strings: Strings) -> Table:
-    steps = len(timeline.tails)
-    computing = np.zeros(steps, dtype=np.int64)
-    np.add.at(computing, timeline.step, timeline.durations)
-    stage = np.diff(timeline.bounds)
-    nothing = np.zeros(steps, dtype=np.int64)
+def _step_trace(trace: Trace, strings: Strings) -> Table:
+    steps = len(trace.records)
+    whole = np.array([record.end - record.begin for record in trace.records], dtype=np.int64)
+    computing, exposed = np.array(trace.computing), np.array(trace.comm_exposed)
+    communication, bubble = np.array(trace.communication), np.array(trace.bubble)
     columns: dict[str, Array] = {
-        "step_id": _step_ids(np.arange(steps), strings),
+        "step_id": _step_ids(steps, strings),
         "computing_ns": computing,
-        "comm_not_overlapped_ns": nothing,
-        "overlapped_ns": nothing,
-        "communication_ns": nothing,
-        "free_ns": stage - computing,
-        "stage_ns": stage,
-        "bubble_ns": nothing,
-        "preparing_ns": nothing,
+        "comm_not_overlapped_ns": exposed,
+        "overlapped_ns": communication - exposed,
+        "communication_ns": communication,
+        "free_ns": whole - computing - exposed,
+        "stage_ns": whole - bubble,
+        "bubble_ns": bubble,
+        "preparing_ns": np.zeros(steps, dtype=np.int64),
     }
-    return table("step_trace", columns | _rows_of("step_trace", steps, strings), strings)
+    return table("step_trace", columns | origin("step_trace", steps, strings), strings)
 
 
-def _steps(timeline: Timeline, strings: Strings) -> Table:
-    steps = len(timeline.tails)
+def _steps(rank: Rank, trace: Trace, strings: Strings) -> Table:
+    steps = len(trace.records)
     columns: dict[str, Array] = {
-        "step_id": _step_ids(np.arange(steps), strings),
-        "start_ns": timeline.bounds[:-1],
-        "end_ns": timeline.bounds[1:],
-        "kind": np.full(steps, strings.code("infer")),
-        "warmup": (np.arange(steps) == 0).astype(np.int32),
+        "step_id": _step_ids(steps, strings),
+        "start_ns": np.array([record.begin for record in trace.records]),
+        "end_ns": np.array([record.end for record in trace.records]),
+        "kind": np.full(steps, strings.code(_STEP_KINDS[rank.work.workload.phase])),
+        "warmup": (np.arange(steps) == 0).astype(np.int32) if steps > 1 else np.zeros(steps, dtype=np.int32),
     }
-    return table("steps", columns | _rows_of("steps", steps, strings), strings)
+    return table("steps", columns | origin("steps", steps, strings), strings)
 
 
-def _host_ops(timeline: Timeline, strings: Strings) -> Table:
-    launches, syncs, work = len(timeline.launch_starts), len(timeline.sync_starts), len(timeline.work_starts)
-    layers = {"launch": "node", "aclrtSynchronizeStream": "acl", "scheduler.step": "framework"}
-    counts = {"launch": launches, "aclrtSynchronizeStream": syncs, "scheduler.step": work}
-    starts = np.concatenate([timeline.launch_starts, timeline.sync_starts, timeline.work_starts])
-    durations = np.concatenate(
-        [timeline.launch_ends - timeline.launch_starts, timeline.sync_ends - timeline.sync_starts, np.full(work, timeline.work_ns)]
-    )
+def _host_ops(trace: Trace, strings: Strings) -> Table:
+    launches = np.array([pair for record in trace.records for pair in record.launched], dtype=np.int64).reshape(-1, 3)
+    events = [entry for record in trace.records for entry in record.host]
+    ends = [(record.end - record.tail, record.end) for record in trace.records]
+    busy = [(event.name, event.layer, begin, end) for event, begin, end in events]
+    busy += [("aclrtSynchronizeStream", "acl", begin, end) for begin, end in ends]
+    starts = np.concatenate([launches[:, 1], np.array([row[2] for row in busy], dtype=np.int64)])
+    stops = np.concatenate([launches[:, 2], np.array([row[3] for row in busy], dtype=np.int64)])
     order = np.argsort(starts, kind="stable")
+    count = len(launches)
     columns: dict[str, Array] = {
         "start_ns": starts[order],
-        "duration_ns": durations[order],
-        "name": np.repeat(strings.codes(list(counts)), list(counts.values()))[order],
-        "layer": np.repeat(strings.codes(list(layers.values())), list(counts.values()))[order],
+        "duration_ns": (stops - starts)[order],
+        "name": np.concatenate([np.full(count, strings.code("launch")), strings.codes([row[0] for row in busy])])[order],
+        "layer": np.concatenate([np.full(count, strings.code("node")), strings.codes([row[1] for row in busy])])[order],
         "thread": np.zeros(len(starts)),
-        "connection_id": np.concatenate([np.arange(launches), np.full(syncs + work, -1)])[order],
+        "connection_id": np.concatenate([np.arange(count), np.full(len(busy), -1)])[order],
     }
-    return table("host_ops", columns | _rows_of("host_ops", len(starts), strings), strings)
+    return table("host_ops", columns | origin("host_ops", len(starts), strings), strings)
 
 
-def _meta(setup: Setup, entry: ModelEntry, workload: Workload, chip: Chip) -> SessionMeta:
+def _meta(setup: Setup, entry: ModelEntry, rank: Rank, layout: Layout, constants: Constants) -> SessionMeta:
+    chip, options, workload = rank.work.chip, setup.options, rank.work.workload
     soc = SocRef(
         id=setup.soc.id,
         reported_name=setup.soc.name,
@@ -165,26 +194,48 @@ def _meta(setup: Setup, entry: ModelEntry, workload: Workload, chip: Chip) -> Se
         how="simulator",
     )
     left_out = tuple(
-        Missing(what=part, why=f"the simulated {setup.model} graph ends before it", capture="profile the whole pipeline on a device")
+        Missing(
+            what=part,
+            why=Text(f"仿真的 {setup.model} 计算图不含这一部分", f"the simulated {setup.model} graph ends before it"),
+            capture=Text("在真机上采集整条流水线", "profile the whole pipeline on a device"),
+        )
         for part in workload.left_out
     )
     return SessionMeta(
-        name=setup.label,
+        name=setup.label if layout.world == 1 else f"{setup.label}-rank{rank.seat.rank}",
         origin="simulated",
-        capture=Capture(format="simulated", level="Level1", metrics="PipeUtilization"),
-        rank=0,
-        world_size=1,
-        device=0,
-        model=Model(name=setup.model, type=entry.type, phase="inference", batch=setup.options.batch),
+        capture=Capture(format="simulated", level=_LEVELS[options.capture], metrics="PipeUtilization"),
+        rank=rank.seat.rank,
+        world_size=layout.world,
+        stage=rank.seat.stage if layout.pipeline > 1 else None,
+        device=rank.seat.rank,
+        parallel=layout.parallel(rank.seat),
+        model=Model(name=setup.model, type=entry.type, phase=workload.phase, batch=options.batch),
         soc=soc,
         options=as_options(setup),
         simulator=SIMULATOR,
-        missing=(*left_out, *_NOT_SIMULATED),
+        missing=(*left_out, *_unknown(rank, constants), *_NOT_SIMULATED),
     )
 
 
+def _unknown(rank: Rank, constants: Constants) -> Iterator[Missing]:
+    """Operators without a model of their own."""
+    for op_type in rank.work.unknown_operators(constants):
+        near = constants.nearest(op_type)
+        yield Missing(
+            what=f"cost of {op_type}",
+            why=Text(
+                f"没有该算子的模型，只按搬运字节计时；最接近的已知算子是 {near}",
+                f"no model of it: costed by the bytes it moves; nearest known: {near}",
+            ),
+            capture=Text("在真机上测量该算子", "measure it on a device"),
+        )
+
+
 _NOT_SIMULATED = (
-    Missing(what="allocations", why="the simulator reports the peak only", capture="memory profiling on a device"),
-    Missing(what="host_ops.stack", why="a simulated host has no Python frames", capture="with_stack=True on a device"),
-    Missing(what="copies", why="inputs are taken to be on the device", capture="profile on a device"),
+    Missing(
+        what="host_ops.stack",
+        why=Text("仿真的主机没有 Python 调用栈", "a simulated host has no Python frames"),
+        capture=Text("在真机上用 with_stack=True 采集", "with_stack=True on a device"),
+    ),
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
 # Bytes an element, under the spelling Ascend profiles use.
-ELEMENT_BYTES: Final[dict[str, int]] = {"FLOAT16": 2, "DT_BF16": 2, "FLOAT": 4, "INT32": 4, "INT64": 8, "BOOL": 1}
+ELEMENT_BYTES: Final[dict[str, int]] = {
+    "FLOAT16": 2, "DT_BF16": 2, "BFLOAT16": 2, "FLOAT": 4, "FLOAT32": 4, "DOUBLE": 8, "INT8": 1, "UINT8": 1, "BOOL": 1, "INT4": 1,
+    "INT16": 2, "UINT16": 2, "INT32": 4, "UINT32": 4, "INT64": 8, "UINT64": 8, "COMPLEX64": 8, "COMPLEX128": 16,
+}  # fmt: skip
 CUBE_EDGE: Final = 16
 """Edge of the block the cube multiplies in a cycle; matrices are padded to it."""
 
@@ -48,6 +51,12 @@ class CubeOperator(Operator, frozen=True):
     m: int
     k: int
     n: int
+    transposed: bool = False
+    """The left operand lies transposed in memory: (k, m)."""
+    right_transposed: bool = False
+    """The right operand lies transposed in memory: (n, k)."""
+    fractal: bool = False
+    """Operands lie in the cube's own block format, so nothing is converted on the way."""
 
     @property
     def flop(self) -> int:
@@ -70,11 +79,29 @@ class FlashAttention(Operator, frozen=True):
     queries: int
     keys: int
     width: int
+    causal: bool = False
+    """Only keys up to the query's own place: half the work."""
+    backward: bool = False
+    """Gradients: five products over the scores instead of two."""
+    dropped: bool = False
+    """A dropout or full mask is read for every score."""
 
     @property
-    def flop(self) -> int:
-        """Floating-point operations of both products."""
-        return 4 * self.heads * self.queries * self.keys * self.width
+    def flop(self) -> float:
+        """Floating-point operations of the products."""
+        products = 5 if self.backward else 2
+        return 2.0 * products * self.heads * self.queries * self.keys * self.width * (0.5 if self.causal else 1.0)
+
+
+class Collective(Operator, frozen=True):
+    """Communication of its input. ``dimension`` is "tp", "pp", "dp" or "ep"; ``tag`` pairs it with the calls of the other
+    ranks; ``peer`` is the other stage of a send or receive. A ``blocking`` one holds the next kernel back."""
+
+    action: str
+    dimension: str
+    tag: str
+    blocking: bool = True
+    peer: int = -1
 
 
 class VectorOperator(Operator, frozen=True):
@@ -102,9 +129,13 @@ class Embedding(VectorOperator, frozen=True):
 
 
 class Graph(msgspec.Struct, frozen=True):
-    """What runs between two points where the host waits for the device. ``operators`` in launch order."""
+    """What runs between two points where the host waits for the device. ``operators`` in launch order.
+
+    Before the operators at the places ``joins`` every communication called so far must have ended.
+    """
 
     operators: tuple[Operator, ...]
+    joins: tuple[int, ...] = ()
 
     def weight_bytes(self) -> int:
         """B of all distinct weights."""
@@ -123,6 +154,9 @@ class Workload(msgspec.Struct, frozen=True):
     repeats: int
     host_work: bool
     left_out: tuple[str, ...] = ()
+    phase: Literal["training", "inference", "prefill", "decode"] = "inference"
+    input_bytes: int = 0
+    """B copied to the device at the begin of a step."""
 
 
 def bytes_read(operator: Operator, tensor: Tensor) -> int:

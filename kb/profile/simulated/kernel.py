@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Core = Literal["AI_CORE", "AI_VECTOR_CORE", "MIX_AIC"]
+Core = Literal["AI_CORE", "AI_VECTOR_CORE", "MIX_AIC", "AI_CPU", "COMMUNICATION"]
 
 
 class KernelTime(msgspec.Struct, frozen=True, kw_only=True):

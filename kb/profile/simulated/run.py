@@ -1,107 +1,150 @@
-"""One simulated run: setup in, session and truth out."""
+"""Simulated runs: setup in, sessions and truth out."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
-import numpy as np
-
-from kb.profile.simulated.chip import Chip, chip_of
+from kb.errors import InternalFaultError, UsageError
+from kb.profile.simulated.chip import capacity_bytes
 from kb.profile.simulated.constants import Constants, load_constants
-from kb.profile.simulated.cost import kernel_times
 from kb.profile.simulated.emission import emit
-from kb.profile.simulated.graph import Operator, Workload
-from kb.profile.simulated.kernel import KernelTime
-from kb.profile.simulated.memory import OutOfDeviceMemoryError, peak_bytes
-from kb.profile.simulated.models.names import model
-from kb.profile.simulated.noise import kernel_durations, launch_durations
+from kb.profile.simulated.engine import Record, run_step
+from kb.profile.simulated.graph import Workload
+from kb.profile.simulated.idle import idle_intervals
+from kb.profile.simulated.layout import Layout, Seat, layout_of
+from kb.profile.simulated.memory import MemoryPlan, OutOfDeviceMemoryError, memory_plan, peak_bytes
+from kb.profile.simulated.models.names import ModelEntry, model
 from kb.profile.simulated.options import checked
+from kb.profile.simulated.plan import IDLE_CAUSES, HostCosts
+from kb.profile.simulated.rank import Rank, Work, plan_of, rank_of, work_of
 from kb.profile.simulated.setup import Setup, setup_of
-from kb.profile.simulated.stream import IDLE_CAUSES, HostCosts
-from kb.profile.simulated.timeline import Timeline, idle_intervals, run
-from kb.profile.simulated.truth import StepTruth, Truth
+from kb.profile.simulated.trace import Trace, trace_of
+from kb.profile.simulated.transformation import transformed
+from kb.profile.simulated.truth import IdleIntervals, StepTruth, Truth
 from kb.session.session import Session
 
-__all__ = ["Setup", "setup_of", "simulate"]
+__all__ = ["Setup", "setup_of", "simulate", "simulate_ranks"]
+
+BEGIN_NS: Final = 1_000_000_000
+"""Where the capture's clock stands when the first step begins."""
+_DEGREES: Final = {"tensor": "tensor_parallel", "pipeline": "pipeline_parallel", "data": "data_parallel", "expert": "expert_parallel"}
 
 
 def simulate(setup: Setup) -> tuple[Session, Truth]:
-    """The profile of ``setup`` and what really happened.
+    """The profile of rank 0 of ``setup`` and what really happened; see ``simulate_ranks``."""
+    return simulate_ranks(setup, (0,))[0]
 
-    Deterministic: equal setups give equal results. Raises NotFoundError for an unknown model, UsageError
-    for impossible options, OutOfDeviceMemoryError when the workload does not fit.
+
+def simulate_ranks(setup: Setup, ranks: Sequence[int] | None = None) -> tuple[tuple[Session, Truth], ...]:
+    """The profiles of ``ranks`` (None = all of the job) and what really happened on each.
+
+    All ranks run together and meet in their communication; only those asked for are written down. Deterministic:
+    equal setups give equal results. Raises NotFoundError for an unknown model, UsageError for impossible options,
+    OutOfDeviceMemoryError when the workload does not fit.
     """
-    entry = model(setup.model)
-    constants = load_constants()
-    chip = chip_of(setup.soc, constants)
-    workload = entry.build(checked(setup.options))
-    peak = _fitting(workload, chip, constants, setup.soc.name)
-    times = kernel_times(workload.segment, chip, constants)
-    timeline = _timeline(setup, workload, times, constants)
-    session = emit(setup, entry, workload, times, timeline, chip, constants)
-    return session, _truth(workload, times, timeline, peak)
+    entry, constants, options = model(setup.model), load_constants(), checked(setup.options)
+    layout = _checked_layout(setup, entry)
+    asked = tuple(range(layout.world)) if ranks is None else tuple(ranks)
+    unknown = [rank for rank in asked if not 0 <= rank < layout.world]
+    if unknown:
+        raise UsageError(f"no rank {unknown[0]} in a job of {layout.world}", allowed=f"0 to {layout.world - 1}")
+    works: dict[tuple[int, int], tuple[Work, MemoryPlan]] = {}
+    running: dict[int, Rank] = {}
+    for number in range(layout.world):
+        seat = layout.seat(number)
+        key = seat.stage, seat.expert
+        if key not in works:
+            works[key] = _work(setup, entry, seat, layout, constants)
+        running[number] = rank_of(seat, works[key][0], layout, options, setup.seed, constants)
+    records = _run(running, setup, constants)
+    found = []
+    for number in asked:
+        rank = running[number]
+        memory = works[rank.seat.stage, rank.seat.expert][1]
+        trace = trace_of(records[number], rank.calls)
+        session = emit(setup, entry, rank, layout, trace, memory, constants)
+        found.append((session, _truth(rank, records[number], trace, memory, constants)))
+    return tuple(found)
 
 
-def _fitting(workload: Workload, chip: Chip, constants: Constants, name: str) -> int:
-    peak = peak_bytes(workload.segment)
-    capacity = int(chip.memory_bytes * constants["usable_memory_share"])
-    if peak > capacity:
-        raise OutOfDeviceMemoryError(peak, capacity, name)
-    return peak
+def _checked_layout(setup: Setup, entry: ModelEntry) -> Layout:
+    layout = layout_of(setup.options)
+    for dimension, option in _DEGREES.items():
+        degree = getattr(setup.options, option)
+        if degree > 1 and dimension not in entry.dimensions:
+            raise UsageError(
+                f"{setup.model} cannot be split: {option} = {degree}",
+                allowed=f"{option} = 1; it takes {', '.join(_DEGREES[name] for name in entry.dimensions) or 'no parallel degree'}",
+            )
+    return layout
 
 
-def _timeline(setup: Setup, workload: Workload, times: Sequence[KernelTime], constants: Constants) -> Timeline:
-    options = setup.options
-    rng = np.random.default_rng(setup.seed)
-    durations = kernel_durations(
-        [time.total for time in times],
-        [time.mac + constants["task_overhead_ns"] if time.mac else 0.0 for time in times],
-        [constants.operators[operator.op_type].noise for operator in workload.segment.operators],
-        steps=options.steps,
-        segments=workload.repeats,
-        noise=options.noise,
-        constants=constants,
-        rng=rng,
+def _work(setup: Setup, entry: ModelEntry, seat: Seat, layout: Layout, constants: Constants) -> tuple[Work, MemoryPlan]:
+    workload = entry.build(setup.options, seat)
+    graph = transformed(workload.segment, setup.options)
+    if not graph.operators:
+        raise InternalFaultError(f"{setup.model} has no operators for {seat}", do="report the options that led here")
+    workload = Workload(
+        graph, workload.repeats, workload.host_work, workload.left_out, phase=workload.phase, input_bytes=workload.input_bytes
     )
-    launches = launch_durations(
-        constants["graph_launch_ns" if options.graph_launch else "host_launch_ns"],
-        shape=(options.steps, workload.repeats, 1 if options.graph_launch else len(times)),
-        noise=options.noise,
-        constants=constants,
-        rng=rng,
-    )
-    costs = HostCosts(
-        gap=int(constants["dispatch_gap_ns"]),
-        sync_return=int(constants["sync_return_ns"]),
-        work=int(constants["scheduler_host_ns"]) if workload.host_work else 0,
-    )
-    return run(durations, launches, depth=options.stream_depth, costs=costs)
+    capacity = int(capacity_bytes(setup.soc) * constants["usable_memory_share"])
+    least = peak_bytes(graph)
+    if least > capacity and not setup.options.inplace:
+        raise OutOfDeviceMemoryError(least, capacity, setup.soc.name)
+    memory = memory_plan(graph, setup.options)
+    if memory.reserved_bytes > capacity:
+        raise OutOfDeviceMemoryError(memory.reserved_bytes, capacity, setup.soc.name)
+    work = work_of(workload, seat, layout, setup.soc, setup.options, constants)
+    return work, memory
 
 
-def _truth(workload: Workload, times: Sequence[KernelTime], timeline: Timeline, peak: int) -> Truth:
-    steps = range(len(timeline.tails))
+def _run(ranks: dict[int, Rank], setup: Setup, constants: Constants) -> dict[int, list[Record]]:
+    costs = HostCosts(gap=int(constants["dispatch_gap_ns"]), sync_return=int(constants["sync_return_ns"]))
+    begins = dict.fromkeys(ranks, BEGIN_NS)
+    records: dict[int, list[Record]] = {number: [] for number in ranks}
+    for step in range(setup.options.steps):
+        plans = {number: plan_of(rank, setup.options, constants, step, begins[number]) for number, rank in ranks.items()}
+        for number, record in run_step(plans, begins, costs).items():
+            records[number].append(record)
+            begins[number] = record.end
+    return records
+
+
+def _truth(rank: Rank, records: Sequence[Record], trace: Trace, memory: MemoryPlan, constants: Constants) -> Truth:
+    idle = idle_intervals(records, tuple(rank.calls))
+    kernels = [time for time in rank.work.times if time.core != "COMMUNICATION"]
+    repeats = rank.work.workload.repeats
     return Truth(
-        steps=tuple(_step_truth(workload.segment.operators, timeline, step) for step in steps),
-        idle=idle_intervals(timeline),
-        hbm_bytes=sum(time.hbm_bytes for time in times) * workload.repeats,
-        kernels=len(times) * workload.repeats,
-        peak_bytes=peak,
+        steps=tuple(_step_truth(rank, record, trace, idle, number) for number, record in enumerate(records)),
+        idle=idle,
+        hbm_bytes=sum(time.hbm_bytes for time in kernels) * repeats,
+        kernels=len(kernels) * repeats,
+        peak_bytes=memory.peak_bytes,
+        reserved_bytes=memory.reserved_bytes,
+        fragmentation=memory.fragmentation,
+        clock_share=rank.work.heat.clock,
+        unknown_operators=rank.work.unknown_operators(constants),
     )
 
 
-def _step_truth(operators: Sequence[Operator], timeline: Timeline, step: int) -> StepTruth:
-    inside = timeline.step == step
-    durations = timeline.durations[inside]
-    idle = dict(zip(IDLE_CAUSES, timeline.waits[inside].sum(axis=0).tolist(), strict=True))
-    idle["sync"] += int(timeline.tails[step])
+def _step_truth(rank: Rank, record: Record, trace: Trace, idle: IdleIntervals, step: int) -> StepTruth:
+    inside = (idle.start_ns >= record.begin) & (idle.start_ns < record.end)
+    spent = (idle.end_ns - idle.start_ns)[inside]
+    causes = idle.cause[inside]
+    operators = rank.work.graph.operators
     busy: Counter[str] = Counter()
-    for operator, spent in zip(operators, durations.reshape(-1, len(operators)).sum(axis=0).tolist(), strict=True):
-        busy[operator.op_type] += spent
+    durations = (trace.durations[step].reshape(-1, len(operators))).sum(axis=0).tolist()
+    for operator, time, ns in zip(operators, rank.work.times, durations, strict=True):
+        if time.core != "COMMUNICATION":
+            busy[operator.op_type] += ns
     return StepTruth(
         step_id=str(step + 1),
-        step_ns=int(timeline.bounds[step + 1] - timeline.bounds[step]),
-        computing_ns=int(durations.sum()),
-        idle_ns=idle,
+        step_ns=record.end - record.begin,
+        computing_ns=trace.computing[step],
+        comm_exposed_ns=trace.comm_exposed[step],
+        comm_wait_ns=sum(record.met[place] - record.starts[place] for place in rank.calls),
+        idle_ns={cause: int(spent[causes == number].sum()) for number, cause in enumerate(IDLE_CAUSES)},
         busy_ns=dict(busy),
     )

@@ -11,7 +11,7 @@ from kb.errors import MalformedInputError, NotFoundError
 from kb.profile.simulated.options import Options, Setting, checked
 from kb.session.session import Session
 
-SIMULATOR: Final = "sim-0.1"
+SIMULATOR: Final = "sim-0.2"
 """Version of the model and its constants. A session of another version cannot be continued by this one."""
 _OWN: Final = ("model", "soc", "seed")
 
@@ -54,7 +54,8 @@ def setup_of(session: Session, soc: Soc) -> Setup:
         options = msgspec.convert({name: value for name, value in meta.options.items() if name not in _OWN}, type=Options)
     except (KeyError, msgspec.ValidationError) as error:
         raise MalformedInputError(f"{meta.name}: the simulator's options are damaged: {error}", do="simulate the case again") from error
-    return Setup(model=own.model, soc=soc, options=checked(options), seed=own.seed, name=meta.name)
+    name = meta.name.removesuffix(f"-rank{meta.rank}") if (meta.world_size or 1) > 1 else meta.name
+    return Setup(model=own.model, soc=soc, options=checked(options), seed=own.seed, name=name)
 
 
 class _Own(msgspec.Struct, frozen=True):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from kb.profile.simulated.graph import Tensor, Workload
+from kb.profile.simulated.layout import Seat
 from kb.profile.simulated.models.attention import attend
+from kb.profile.simulated.models.precision import recording
 from kb.profile.simulated.models.recording import Recording
 from kb.profile.simulated.options import Options
 
@@ -27,9 +29,9 @@ BASE = BertShape(layers=12, hidden=768, heads=12)
 LARGE = BertShape(layers=24, hidden=1024, heads=16)
 
 
-def bert(shape: BertShape, options: Options) -> Workload:
+def bert(shape: BertShape, options: Options, _seat: Seat) -> Workload:
     """One inference of ``options.batch`` sequences."""
-    r = Recording()
+    r = recording(options, "FLOAT16")
     batch, tokens = options.batch, options.sequence or shape.sequence
     mask = r.tensor(batch, 1, 1, tokens)
     x = _embeddings(r, shape, batch, tokens)
@@ -37,7 +39,7 @@ def bert(shape: BertShape, options: Options) -> Workload:
         x = _layer(r, x, mask, shape, options)
     first = r.rearrange("Slice", (batch, shape.hidden), x)
     r.linear(r.elementwise("Tanh", r.linear(first, shape.hidden)), CLASSES)
-    return Workload(r.graph(), repeats=1, host_work=False, left_out=("tokeniser",))
+    return Workload(r.graph(), repeats=1, host_work=False, left_out=("tokeniser",), input_bytes=3 * batch * tokens * 8)
 
 
 def _embeddings(r: Recording, shape: BertShape, batch: int, tokens: int) -> Tensor:

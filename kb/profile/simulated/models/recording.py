@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from kb.profile.simulated.graph import (
+    Collective,
     Conv2D,
     Elementwise,
     Embedding,
@@ -16,6 +17,7 @@ from kb.profile.simulated.graph import (
     Rearrangement,
     Softmax,
     Tensor,
+    VectorOperator,
     tensor,
 )
 
@@ -28,15 +30,46 @@ class Recording:
     Activations and weights have the ``dtype`` given; shapes are the ones a profile of the model shows.
     """
 
-    def __init__(self, dtype: str = "FLOAT16") -> None:
+    def __init__(self, dtype: str = "FLOAT16", *, fractal: bool = False, quantized: bool = False) -> None:
         self.dtype = dtype
+        self.fractal = fractal
+        self.quantized = quantized
         self._operators: list[Operator] = []
+        self._joins: list[int] = []
         self._tensors = 0
         self._weights = 0
 
     def graph(self) -> Graph:
         """All kernels so far."""
-        return Graph(tuple(self._operators))
+        return Graph(tuple(self._operators), tuple(self._joins))
+
+    def __len__(self) -> int:
+        return len(self._operators)
+
+    def since(self, place: int) -> tuple[Operator, ...]:
+        """The operators from a place on."""
+        return tuple(self._operators[place:])
+
+    def append(self, operator: Operator) -> Tensor:
+        """Any operator; returns its first output."""
+        self._operators.append(operator)
+        return operator.outputs[0]
+
+    def like(self, x: Tensor, dtype: str | None = None) -> Tensor:
+        """A new value of the shape of ``x``."""
+        return self.tensor(*x.shape, dtype=dtype or x.dtype)
+
+    def join(self) -> None:
+        """The next kernel waits for every communication called so far."""
+        self._joins.append(len(self._operators))
+
+    def vector(self, op_type: str, out: Tensor, *inputs: Tensor) -> Tensor:
+        """Any kernel of the vector cores."""
+        return self.append(VectorOperator(op_type, inputs, (out,)))
+
+    def communicate(self, action: str, dimension: str, tag: str, x: Tensor, *, blocking: bool = True, peer: int = -1) -> Tensor:
+        """A collective or a point-to-point call on ``x``; its result has the same memory."""
+        return self.append(Collective(f"hcom_{action}_", (x,), (x,), action, dimension, tag, blocking, peer))
 
     def tensor(self, *shape: int, weight: bool = False, dtype: str | None = None) -> Tensor:
         """A new value that no kernel of this graph makes: an input, or a weight."""
@@ -54,9 +87,12 @@ class Recording:
         """Rows of ``x`` (all leading dimensions) times a weight (last dimension, ``width``)."""
         k = x.shape[-1]
         m = x.elements // k
-        weights = (self.tensor(k, width, weight=True), *((self.tensor(width, weight=True),) if bias else ()))
+        if self.quantized:
+            x = self.vector("AscendQuantV2", self.like(x, "INT8"), x)
+        kernel = self.tensor(k, width, weight=True, dtype=x.dtype)
+        weights = (kernel, *((self.tensor(width, weight=True),) if bias else ()))
         out = self.tensor(*x.shape[:-1], width)
-        self._operators.append(MatMul("MatMulV3", (x, *weights), (out,), 1, m, k, width))
+        self._operators.append(MatMul("MatMulV3", (x, *weights), (out,), 1, m, k, width, fractal=self.fractal))
         return out
 
     def batch_matmul(self, a: Tensor, b: Tensor) -> Tensor:
@@ -74,6 +110,16 @@ class Recording:
         out = self.tensor(batch, width, height // patch, columns // patch)
         positions = batch * (height // patch) * (columns // patch)
         self._operators.append(Conv2D("Conv2D", (x, weight), (out,), 1, positions, channels * patch * patch, width))
+        return out
+
+    def convolution(self, x: Tensor, width: int, kernel: int, stride: int = 1, *, groups: int = 1) -> Tensor:
+        """A padded ``kernel`` x ``kernel`` convolution of (batch, channels, height, width) images."""
+        batch, channels, height, columns = x.shape
+        weight = self.tensor(width, channels // groups, kernel, kernel, weight=True)
+        out = self.tensor(batch, width, -(-height // stride), -(-columns // stride))
+        positions = batch * out.shape[2] * out.shape[3]
+        depth = channels // groups * kernel * kernel
+        self._operators.append(Conv2D("Conv2D", (x, weight), (out,), groups, positions, depth, width // groups))
         return out
 
     def elementwise(self, op_type: str, x: Tensor, *others: Tensor) -> Tensor:

@@ -10,7 +10,9 @@ import math
 
 from kb.errors import UsageError
 from kb.profile.simulated.graph import Tensor, Workload
+from kb.profile.simulated.layout import Seat
 from kb.profile.simulated.models.attention import attend
+from kb.profile.simulated.models.precision import recording
 from kb.profile.simulated.models.recording import Recording
 from kb.profile.simulated.options import Options
 
@@ -28,13 +30,13 @@ FORWARDS = 2
 """Classifier-free guidance: one forward with the prompt, one without."""
 
 
-def sd3(options: Options) -> Workload:
+def sd3(options: Options, _seat: Seat) -> Workload:
     """``options.denoise_steps`` denoising steps of ``options.batch`` images of ``options.sequence`` image tokens."""
     tokens = options.sequence or IMAGE_TOKENS
     side = math.isqrt(tokens)
     if side * side != tokens:
         raise UsageError(f"{tokens} image tokens are not a square image", allowed="a square number, for example 1024, 4096, 9216")
-    r = Recording()
+    r = recording(options, "FLOAT16")
     latent = r.tensor(options.batch, LATENT_CHANNELS, side * PATCH, side * PATCH)
     predictions = [_forward(r, latent, options) for _ in range(FORWARDS)]
     _guided_step(r, latent, predictions[0], predictions[1])

@@ -1,0 +1,1 @@
+"""PDF through typst (extra ``pdf``)."""

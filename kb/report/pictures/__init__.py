@@ -1,0 +1,1 @@
+"""Session tables turned into the facts that reports draw and print."""

@@ -1,0 +1,1 @@
+"""The report told from its values: what stands where, in either language."""

@@ -1,0 +1,1 @@
+"""Inline SVG, the same for screen, print and PDF."""
