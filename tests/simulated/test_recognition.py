@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from simulated.chips import NAMES, chip_file
 
@@ -111,6 +111,8 @@ def test_operator_types_of_all_generations_have_a_kind(op_type: str, kind: str) 
     st.integers(0, 300),
     st.sampled_from(NAMES),
 )
+@example("Conv2DBackpropFilterD", [(0, 1, 0, 0)], "FLOAT16", 0, "310b1")
+@example("Conv2D", [(1, 16, 8, 8), (0, 1, 16, 16)], "FLOAT16", 0, "910b2")
 def test_any_row_is_costed_with_a_positive_finite_time(op_type: str, shapes: list[Shape], dtype: str, blocks: int, soc: str) -> None:
     kernel = KernelRow(soc, op_type, tuple(shapes), (dtype,) * len(shapes), blocks, 1.0)
     time = predicted_row(kernel, chip_of(chip_file(soc), CONSTANTS), CONSTANTS)

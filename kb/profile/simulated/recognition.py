@@ -97,8 +97,8 @@ def convolution(row: KernelRow) -> Conv2D | None:
     images = [(operand, plane) for operand, plane in maps if operand not in filters]
     if not filters and len(images) == 2 and "Filter" not in row.op_type:
         filters = [images.pop(0 if "Input" in row.op_type else 1)[0]]
-    if not images:
-        return None
+    if not images or any(0 in operand.shape for operand in (*filters, *(image for image, _ in images))):
+        return None  # an empty operand leaves nothing to multiply
     first, (count, channels, height, width) = images[0]
     if filters:
         weight = filters[0]

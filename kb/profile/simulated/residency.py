@@ -53,8 +53,11 @@ def traffic(operators: Sequence[Operator], capacity: float) -> tuple[Traffic, ..
 
 def _serve(recency: _Recency, operator: Operator, capacity: float) -> Traffic:
     sizes = [bytes_read(operator, tensor) for tensor in operator.inputs]
+    # Two slices of one tensor are two inputs; what the first brings in is there for the second.
+    first = {tensor.id: place for place, tensor in reversed(list(enumerate(operator.inputs)))}
     cold = tuple(
-        size * (1.0 - kept(size + recency.since(tensor.id), capacity)) for tensor, size in zip(operator.inputs, sizes, strict=True)
+        size * (1.0 - kept(size + recency.since(tensor.id), capacity)) if first[tensor.id] == place else 0.0
+        for place, (tensor, size) in enumerate(zip(operator.inputs, sizes, strict=True))
     )
     recency.touch(operator)
     written = [tensor.bytes for tensor in operator.outputs]
