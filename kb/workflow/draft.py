@@ -17,7 +17,7 @@ from kb.domain.provenance import Origin, Provenance, capped
 from kb.domain.quantity import Quantity
 from kb.domain.record import Record, checked_slug
 from kb.domain.text import Lang, Text
-from kb.errors import UsageError
+from kb.errors import KbError, NotComparableError, UsageError
 from kb.library.markdown import parse_markdown
 from kb.report.archive import is_archive, read_archive
 from kb.report.diagnosis import diagnosis_document
@@ -80,9 +80,7 @@ def draft_from_sessions(
     """
     findings = diagnosed.diagnosis.all_findings()
     if not findings:
-        raise UsageError(
-            "nothing to publish: the diagnosis has no findings", do="publish a Markdown recipe of your own: kb publish FILE.md"
-        )
+        raise KbError("nothing to publish: the diagnosis has no findings", do="publish a Markdown recipe of your own: kb publish FILE.md")
     origin = _origin(diagnosed)
     catalogue = diagnosed.catalogue
     tier: Provenance = capped("measured", origin) if comparison is not None or origin == "simulated" else "claimed"
@@ -106,9 +104,8 @@ def _origin(diagnosed: Diagnosed) -> Origin:
 
 def _outcome(comparison: Comparison, strategy: str, tier: Provenance) -> Outcome:
     if comparison.verdict == "not_comparable":
-        raise UsageError(
-            "the two captures are not comparable: " + "; ".join(reason.en for reason in comparison.reasons), do="kb compare shows why"
-        )
+        reasons = "; ".join(reason.en for reason in comparison.reasons)
+        raise NotComparableError(f"the two captures are not comparable: {reasons}", do="kb compare shows why")
     beyond_noise = comparison.verdict != "inconclusive"
     return Outcome(
         strategy=strategy,

@@ -12,6 +12,7 @@ from kb.domain.protocols import Artefacts, Publication
 from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.domain.version import Version, Visibility
+from kb.errors import ConflictError, KbError, NotFoundError
 from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
@@ -19,6 +20,7 @@ from kb.session.session import Session
 from kb.store.artefacts import FolderArtefacts
 from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
+from kb.workflow.claims import checked_claims
 from kb.workflow.content import checked_content
 from kb.workflow.evidence import evidence_of, with_tiers
 from kb.workflow.vectors import keep_vectors
@@ -35,14 +37,24 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def publish(
-    casebook: Casebook, record: Record, *, author: str, visibility: Visibility = "private", expect_parent: str | None = None
+    casebook: Casebook,
+    record: Record,
+    *,
+    author: str,
+    visibility: Visibility = "private",
+    expect_parent: str | None = None,
+    overlay: bool = False,
 ) -> Published:
     """Publish into the workspace. The casebook must be open for writing. Durable when it returns.
 
     Tiers become what the attached sessions carry, recomputed; the claim audit's notes are kept with the version. Raises
-    ContentError for text that may not be published (raw HTML, forbidden links).
+    ContentError for text that may not be published (raw HTML, forbidden links) and for cases nothing could use, and
+    ConflictError for the name of a library record, unless ``overlay`` says that the new record shall stand in front of it:
+    a plain ``slug@1`` then means the new one.
     """
-    checked_content(record)
+    checked_claims(checked_content(record), casebook.catalogue)
+    if not overlay:
+        _own_slug(casebook, record)
     evidence = evidence_of(record, FolderArtefacts(casebook.workspace.artefacts))
     kept = with_tiers(record, evidence)
     notes, remark = audited(kept, "workspace", casebook.catalogue)
@@ -58,6 +70,23 @@ def publish(
     (made,) = casebook.store.publish_all([item])
     keep_vectors(casebook.store, casebook.workspace.vectors, item.prepared.model_id)
     return Published(version=made.version, created=made.created, notes=notes, remarks=_lowered(record, kept, evidence.reasons))
+
+
+def _own_slug(casebook: Casebook, record: Record) -> None:
+    taken = [version for version in _history(casebook, record.slug) if version.origin == "library"]
+    if taken:
+        raise ConflictError(
+            f"the shipped library has a record named {record.slug}",
+            allowed="a slug of your own",
+            do=f"publish it under another name, or stand in front of the library's with --overlay (library:{record.slug} stays)",
+        )
+
+
+def _history(casebook: Casebook, slug: str) -> tuple[Version, ...]:
+    try:
+        return casebook.store.history(slug)
+    except NotFoundError:
+        return ()
 
 
 def _lowered(stated: Record, kept: Record, reasons: tuple[Text, ...]) -> tuple[Text, ...]:
@@ -76,4 +105,8 @@ def _lowered(stated: Record, kept: Record, reasons: tuple[Text, ...]) -> tuple[T
 def with_sessions(record: Record, sessions: Sequence[Session], artefacts: Artefacts) -> Record:
     """The record with redacted copies of the sessions attached by content hash."""
     names = tuple(artefacts.put(to_bytes(redact(session))) for session in sessions)
+    if len(set(names)) < len(names):
+        raise KbError(
+            "the profile before and the profile after are the same capture", allowed="two captures", do="capture again after the change"
+        )
     return replace(record, sessions=names)

@@ -155,8 +155,11 @@ def test_a_card_is_made_from_a_recipe_and_never_poses_as_published(kb: Run) -> N
 
 
 def test_a_kept_card_is_a_record_of_its_own(kb: Run) -> None:
-    assert kb("card", "yolov8-edge-throttling", "--publish").status == 0
-    assert "yolov8-edge-throttling-card" in [row["slug"] for row in kb("list", "--kind", "card", "--json").json()["records"]]
+    assert kb("card", "sd3-attention-unfused", "--publish").status == 1, "the library has that card already"
+    slugs = {kind: [row["slug"] for row in kb("list", "--kind", kind, "--json").json()["records"]] for kind in ("recipe", "card")}
+    without = next(slug for slug in slugs["recipe"] if f"{slug[:91]}-card" not in slugs["card"])
+    assert kb("card", without, "--publish").status == 0
+    assert kb("show", f"{without[:91]}-card", "--json").json()["record"]["links"] == [without]
     assert kb("card", "diffusion-bottlenecks").status == 2
 
 
@@ -175,3 +178,59 @@ def test_health_and_doctor_speak_plainly(kb: Run, tmp_path: Path, shared: Path) 
     assert health.status == 0
     assert health.json()["verdict"] in ("good", "usable")
     assert kb("doctor", "--json").json()["ok"]
+
+
+def test_a_library_name_is_not_taken_by_accident(kb: Run, tmp_path: Path) -> None:
+    text = _write(tmp_path / "a.md", "Text", "body").read_text(encoding="utf-8").replace("my-finding", "sd3-attention-unfused")
+    (tmp_path / "a.md").write_text(text, encoding="utf-8")
+    pinned = kb("show", "sd3-attention-unfused@1").out
+    refused = kb("publish", tmp_path / "a.md")
+    assert (refused.status, "--overlay" in refused.err) == (1, True)
+    assert kb("show", "sd3-attention-unfused@1").out == pinned
+    assert kb("publish", tmp_path / "a.md", "--overlay").status == 0
+    assert kb("show", "library:sd3-attention-unfused@1").out == pinned
+
+
+_CASES = """cases:
+  - cause: {cause}
+    context: {{}}
+    outcomes:
+      - strategy: {strategy}
+        metric: step_time
+        result: {result}
+        before: {{value: {before}}}
+        after: {{value: {after}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"after": "10, unit: GB"}, "GB"),
+        ({"after": "10, unit: parsec"}, "parsec"),
+        ({"after": "-10, unit: ms"}, "below zero"),
+        ({"after": "30, unit: ms"}, "improved"),
+        ({"cause": "gremlins"}, "gremlins"),
+        ({"strategy": "prayer"}, "prayer"),
+    ],
+)
+def test_a_case_that_nothing_could_use_is_refused(kb: Run, tmp_path: Path, changes: dict[str, str], word: str) -> None:
+    good = {"cause": "unfused_attention", "strategy": "use_fused_attention", "result": "improved", "before": "20, unit: ms",
+            "after": "10, unit: ms"}  # fmt: skip
+    path = _write(tmp_path / "a.md", "Text", "body")
+    plain = path.read_text(encoding="utf-8")
+    path.write_text(
+        plain.replace("provenance: measured\n", "provenance: claimed\n" + _CASES.format(**{**good, **changes})), encoding="utf-8"
+    )
+    result = kb("publish", path)
+    assert result.status == 1, result.err
+    assert word in result.err
+    path.write_text(plain.replace("provenance: measured\n", "provenance: claimed\n" + _CASES.format(**good)), encoding="utf-8")
+    assert kb("publish", path).status == 0
+
+
+def test_a_capture_compared_with_itself_is_no_evidence(kb: Run, tmp_path: Path) -> None:
+    before = tmp_path / "before.prof"
+    kb("simulate", "model", "sd3", "--output", before)
+    result = kb("publish", before, "--after", before, "--strategy", "use_fused_attention")
+    assert (result.status, "same capture" in result.err) == (1, True)

@@ -75,7 +75,7 @@ def test_every_version_of_a_record_that_left_is_hidden(
 def test_an_equal_copy_of_ones_own_stays(book: Casebook, embedder: CountingEmbedder, tmp_path: Path, catalogue: Catalogue) -> None:
     root = make_library(tmp_path / "lib", record("a"), record("b"))
     synced(book, embedder, root, catalogue)
-    publish(book, record("a"), author="ann")
+    publish(book, record("a"), author="ann", overlay=True)
     synced(book, embedder, make_library(root, record("b")), catalogue)
     assert visible(book) == ["library:b@1", "workspace:a@1"]
 

@@ -160,7 +160,7 @@ def test_the_workspace_covers_the_library_and_searches_follow_at_once(tmp_path: 
 
     place = Workspace(tmp_path / "home")
     with open_casebook(place, quiet, writable=True) as book:
-        publish(book, record("shipped", "about quokkas"), author="ann")
+        publish(book, record("shipped", "about quokkas"), author="ann", overlay=True)
         for text_only in (True, False):
             hit = find(book, CaseQuery(text="quokkas"), text_only=text_only).hits[0]
             assert (hit.slug, hit.origin) == ("shipped", "workspace")

@@ -39,6 +39,7 @@ class Options(Common):
     tag: Annotated[tuple[str, ...], Flag("--tag", "A tag; may be repeated.", "TAG")] = ()
     author: Annotated[str | None, Flag("--author", "Author; default KB_AUTHOR, else anonymous.", "NAME")] = None
     visibility: Annotated[str, Flag("--visibility", "Who may see it.", choices=_VISIBILITIES)] = "private"
+    overlay: Annotated[bool, Flag("--overlay", "Stand in front of the library's record of the same slug.")] = False
     expect_parent: Annotated[str | None, Flag("--expect-parent", "Publish only on top of this content hash.", "SHA256")] = None
 
 
@@ -72,6 +73,7 @@ def _publish(options: Options, casebook: Casebook) -> Published:
         author=author(options.author),
         visibility=next(value for value in _VISIBILITIES if value == options.visibility),
         expect_parent=options.expect_parent,
+        overlay=options.overlay,
     )
 
 
