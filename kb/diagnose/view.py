@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+import msgspec
 import numpy as np
 
 from kb.diagnose.accounting import Books, account, extent, is_communication
@@ -14,8 +16,13 @@ from kb.diagnose.shapes import NOTHING, Operands, operands
 from kb.domain.accounting import Accounting
 from kb.domain.finding import Evidence
 from kb.domain.soc import Soc
+from kb.domain.text import Text
 from kb.session.meta import Group, SessionMeta
 from kb.session.session import Array, Session, Table
+
+KERNEL_COVERAGE_LEAST: Final = 0.9
+"""Kernel rows that add up to less of the exporter's Computing are a cut table: on whole captures both agree within
+30 ns, and a check on part of the kernels would call the missing rest healthy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +148,29 @@ def rank_view(session: Session, classes: OperatorClasses, socs: Mapping[str, Soc
     """Account a session and select its representative step's rows. ``socs`` are the catalogue's chips by id."""
     books = account(session, classes)
     kernels = _selected(session, "kernels", books.kernel_rows)
+    covered = _covered(session, books, kernels, classes)
+    if covered < KERNEL_COVERAGE_LEAST:
+        books, kernels = _noting_cut(books, covered), None
     soc = (socs or {}).get(session.meta.soc.id or "")
     return RankView(session, books, classes, kernels, _selected(session, "comm_ops", books.comm_rows), soc)
+
+
+def _covered(session: Session, books: Books, kernels: Table | None, classes: OperatorClasses) -> float:
+    """Share of the step's compute, as the exporter totals it, that the kernel rows add up to; 1 without such totals."""
+    compute = books.accounting.parts.get("compute", 0)
+    if kernels is None or books.accounting.source != "step_trace" or not compute:
+        return 1.0
+    computing = ~is_communication(session, kernels, classes)
+    return float(kernels["duration_ns"][computing].sum()) / compute
+
+
+def _noting_cut(books: Books, covered: float) -> Books:
+    share = f"{100 * covered:.0f} %"
+    note = Text(
+        zh=f"算子表只覆盖单步计算时间的 {share}（文件可能被截断）：不对算子下结论",
+        en=f"the kernel table covers only {share} of the step's compute (it may have been cut): kernels are not judged",
+    )
+    return replace(books, accounting=msgspec.structs.replace(books.accounting, notes=(*books.accounting.notes, note)))
 
 
 def cluster_view(ranks: Sequence[RankView]) -> ClusterView:

@@ -51,6 +51,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         own = [finding for session in self.sessions for finding in session.findings]
         return (*self.cluster.findings, *sorted(own, key=lambda finding: -finding.exposed_ns))
 
+    def has_books(self) -> bool:
+        """Whether any session has a step whose parts add up to it."""
+        return any(session.accounting.step_ns and not session.violations for session in self.sessions)
+
     def has_fault(self) -> bool:
         """Whether a rule raised, so that the command must exit with status 4."""
         skipped = [*self.cluster.not_judged, *(note for session in self.sessions for note in session.not_judged)]

@@ -13,12 +13,16 @@ import numpy as np
 from kb.domain.provenance import Origin
 from kb.domain.text import Text
 from kb.session import soundness
-from kb.session.meta import Missing, Violation
+from kb.session.meta import STEP_ORACLE, Missing, Violation
 from kb.session.session import Session, Table
 
 Verdict = Literal["good", "usable", "unusable"]
 OVERLAP_SHARE: Final = 0.01
 """Tasks of one stream overlap by nanoseconds of clock rounding now and then (2 of 2,587 in a sound capture)."""
+
+
+STEP_TOLERANCE: Final = 1e-3
+"""Step totals that miss their own sum by more (design rule 1) cannot carry a diagnosis."""
 
 
 class Check(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -110,7 +114,9 @@ def _session(session: Session) -> SessionHealth:
     negative = sum(int((table["duration_ns"] < 0).sum()) for table in session.tables.values() if "duration_ns" in table)
     overlapping = _overlapping(kernels)
     sound = soundness.examine(session)
-    usable = _rows(kernels) > 0 or _rows(totals) > 0
+    limit = STEP_TOLERANCE * _step_ns(totals)
+    broken = any(item.oracle == STEP_ORACLE and abs(item.difference_ns) > limit for item in meta.violations)
+    usable = (_rows(kernels) > 0 or _rows(totals) > 0) and not broken
     reasons = (
         *_content_reasons(_rows(kernels), _rows(totals), complete, incomplete, soc_known),
         *_damage_reasons(session, negative, overlapping or 0, _rows(kernels)),
@@ -134,6 +140,11 @@ def _session(session: Session) -> SessionHealth:
         reasons=reasons,
         soundness=sound,
     )
+
+
+def _step_ns(totals: Table | None) -> int:
+    """Longest step of the exporter's totals, ns; 0 without totals."""
+    return int((totals["stage_ns"] + totals["bubble_ns"]).max()) if totals is not None else 0
 
 
 def _rows(table: Table | None) -> int:

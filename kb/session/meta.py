@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -18,6 +18,10 @@ class Missing(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     why: Text
     capture: Text = Text()
+
+
+STEP_ORACLE: Final = "Computing + Communication(Not Overlapped) + Free = Stage + Bubble"
+"""The identity of the exporter's step totals, as violations name it."""
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):

@@ -203,3 +203,25 @@ def test_a_closed_standard_output_is_said(checkout: Path) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, env=environment, check=False)
     assert done.returncode == 1
     assert "standard output" in done.stderr
+
+
+def test_a_table_cut_in_the_middle_makes_no_attention_healthy(kb: Run, tmp_path: Path, shared: Path) -> None:
+    rank = tmp_path / "rank_0_ascend_pt"
+    shutil.copytree(shared / _RANK, rank)
+    table = rank / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    table.chmod(0o644)
+    table.write_bytes(table.read_bytes()[:100_000])
+    judged = kb("diagnose", rank, "--json").json()["sessions"][0]
+    assert "unfused_attention" in [note["cause"] for note in judged["not_judged"]]
+    assert "unfused_attention" not in [note["cause"] for note in judged["healthy"]]
+
+
+@pytest.mark.parametrize("computing", ["531290.1", "-231290.1"])
+def test_totals_that_contradict_themselves_are_unusable(kb: Run, tmp_path: Path, shared: Path, computing: str) -> None:
+    rank = tmp_path / "rank_0_ascend_pt"
+    shutil.copytree(shared / _RANK, rank)
+    table = rank / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv"
+    table.chmod(0o644)
+    table.write_text(table.read_text().replace("231290.09999999995", computing))
+    assert kb("diagnose", rank).status == 3
+    assert kb("health", rank, "--json").json()["verdict"] == "unusable"

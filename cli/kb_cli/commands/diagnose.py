@@ -39,6 +39,12 @@ def run(options: Options, console: Console) -> int:
         console.json(diagnosis_payload(diagnosed.diagnosis))
     else:
         console.text(PlainRenderer().render(document))
+    if not diagnosed.diagnosis.has_books():
+        console.remark(
+            "没有一份采集的账目成立：不能据此下结论（kb health 说明原因）",
+            "no session's books hold: nothing can be concluded (kb health says why)",
+        )
+        return ExitCode.UNUSABLE_CAPTURE
     return ExitCode.INTERNAL if diagnosed.diagnosis.has_fault() else ExitCode.DONE
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from kb.session.builder import Strings
-from kb.session.meta import Violation
+from kb.session.meta import STEP_ORACLE, Violation
 from kb.session.session import Array, Table
 
 STEP_TOLERANCE_NS: Final = 1_000
@@ -58,7 +58,7 @@ def step_differences(step_trace: Table) -> Mapping[str, Array]:
     exposed = column["comm_not_overlapped_ns"]
     whole = column["computing_ns"] + exposed + column["free_ns"] - column["stage_ns"] - column["bubble_ns"]
     return {
-        "Computing + Communication(Not Overlapped) + Free = Stage + Bubble": whole,
+        STEP_ORACLE: whole,
         "Communication - Overlapped = Communication(Not Overlapped)": column["communication_ns"] - column["overlapped_ns"] - exposed,
     }
 
