@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 
 def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
@@ -37,3 +40,14 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """``path`` for reading, if it is a regular file. A pipe or device would wait for ever or never end: OSError (EINVAL)."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        is_folder = stat.S_ISDIR(os.fstat(handle).st_mode)
+        os.close(handle)
+        code = errno.EISDIR if is_folder else errno.EINVAL
+        raise OSError(code, os.strerror(code) if is_folder else "not a regular file", str(path))
+    return os.fdopen(handle, "rb")

@@ -7,6 +7,7 @@ from typing import Final
 
 from kb.domain.sniff import Sniff
 from kb.errors import MalformedInputError, UnusableCaptureError
+from kb.files import open_regular
 from kb.session.session import Session
 
 FORMAT: Final = "prof"
@@ -48,7 +49,7 @@ def _load(path: Path) -> Session:
     from kb.session.codec import from_bytes  # zipfile costs 10 ms that the other backends need not pay
 
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             data = handle.read(LARGEST_FILE + 1)
     except OSError as error:
         raise MalformedInputError(f"{path}: cannot be read: {error.strerror}", do="check the file and its permissions") from error

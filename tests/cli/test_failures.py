@@ -225,3 +225,17 @@ def test_totals_that_contradict_themselves_are_unusable(kb: Run, tmp_path: Path,
     table.write_text(table.read_text().replace("231290.09999999995", computing))
     assert kb("diagnose", rank).status == 3
     assert kb("health", rank, "--json").json()["verdict"] == "unusable"
+
+
+def test_a_seed_below_zero_is_refused(kb: Run, tmp_path: Path) -> None:
+    assert kb("simulate", "model", "bert-base", "--seed", "-1", "--output", tmp_path / "x.prof").status == 2
+
+
+def test_a_pipe_in_place_of_a_table_does_not_hang(kb: Run, tmp_path: Path, shared: Path) -> None:
+    rank = tmp_path / "rank_0_ascend_pt"
+    shutil.copytree(shared / _RANK, rank)
+    table = rank / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    table.unlink()
+    os.mkfifo(table)
+    result = kb("diagnose", rank)
+    assert result.status in (0, 3)

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import numpy as np
 
 from kb.errors import MalformedInputError
+from kb.files import open_regular
 from kb.session.session import Array
 
 Cell = int | float | str | bytes | None
@@ -110,7 +111,7 @@ def opened(path: Path, label: str) -> Iterator[Database]:
 def _refuse_cut(path: Path, label: str) -> None:
     """A file shorter than its header says was cut; SQLite would notice only at the page that is missing."""
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             header = handle.read(_HEADER)
             size = handle.seek(0, 2)
     except OSError as error:

@@ -10,6 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from kb.errors import MalformedInputError
+from kb.files import open_regular
 from kb.profile.ascend.layout import RankFolder
 from kb.session.meta import SessionMeta
 from kb.session.session import Session, Table
@@ -96,7 +97,8 @@ def _code(text: str | None, strings: list[str]) -> int:
 
 def read_mark(path: Path) -> Mark:
     """The mark of an exported rank. Raises MalformedInputError: a damaged mark must not turn a simulated run into a measured one."""
-    data = path.read_bytes()[:LARGEST]
+    with open_regular(path) as handle:
+        data = handle.read(LARGEST)
     try:
         mark = msgspec.json.decode(data, type=Mark)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -13,6 +13,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from kb.errors import MalformedInputError
+from kb.files import open_regular
 from kb.session.session import Array
 
 LONGEST_LINE: Final = 4 << 20
@@ -76,7 +77,7 @@ def unquoted(cell: bytes) -> str:
 def opened(path: Path, label: str) -> Iterator[BinaryIO]:
     """The file for reading. Raises MalformedInputError when the system refuses (a folder, no permission, ..)."""
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             yield handle
     except OSError as error:
         raise MalformedInputError(f"{label}:1: cannot be read: {error.strerror}", do="check the file and its permissions") from error

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from kb.errors import MalformedInputError
+from kb.files import open_regular
 
 PIECE: Final = 1 << 20
 """Bytes read from the file at once."""
@@ -27,7 +28,7 @@ def pieces(path: Path, label: str) -> Iterator[bytes]:
     Raises MalformedInputError for a file that cannot be read, a broken or hostile gzip, or UTF-16 text.
     """
     try:
-        with path.open("rb") as handle:
+        with open_regular(path) as handle:
             first = handle.read(PIECE)
             content = _unpacked(handle, first, label) if first.startswith(_GZIP) else _plain(handle, first)
             yield from _checked(content, label)

@@ -45,6 +45,8 @@ def simulate_ranks(setup: Setup, ranks: Sequence[int] | None = None) -> tuple[tu
     OutOfDeviceMemoryError when the workload does not fit.
     """
     entry, constants, options = model(setup.model), load_constants(), checked(setup.options)
+    if setup.seed < 0:
+        raise UsageError(f"seed {setup.seed}", allowed="a whole number from 0 up")
     layout = _checked_layout(setup, entry)
     asked = tuple(range(layout.world)) if ranks is None else tuple(ranks)
     unknown = [rank for rank in asked if not 0 <= rank < layout.world]
