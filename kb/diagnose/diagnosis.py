@@ -95,7 +95,12 @@ def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, acro
 
 
 def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str], catalogue: Catalogue, draws: Draws) -> ClusterDiagnosis:
-    judgements = _judgements(view, "cluster", checks, catalogue)
+    refusal = _different_jobs(view)
+    if refusal is None:
+        judgements = _judgements(view, "cluster", checks, catalogue)
+    else:
+        causes = [cause for check in checks if check.entry.kind == "cluster" for cause in check.entry.causes]
+        judgements = [NotJudged(cause=cause, reason=refusal) for cause in causes]
     skipped = [
         NotJudged(cause=cause, reason=Text("这个版本没有判断该原因的规则", "this version has no rule that judges this cause"))
         for cause in unknown
@@ -107,6 +112,26 @@ def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str],
         captured_ranks=view.captured_ranks,
         world_size=view.world_size,
     )
+
+
+def _different_jobs(view: ClusterView) -> Text | None:
+    """Why the sessions cannot be ranks of one job, or None: a rank captured twice, or two sizes of the world."""
+    ranks = [rank.rank for rank in view.ranks if rank.rank is not None]
+    worlds = sorted({rank.session.meta.world_size for rank in view.ranks if rank.session.meta.world_size is not None})
+    if len(worlds) > 1:
+        seen = ", ".join(map(str, worlds))
+        return Text(
+            f"采集来自不同的作业（总卡数 {seen}），不作跨卡判断",
+            f"the sessions belong to different jobs (world sizes {seen}): not compared",
+        )
+    twice = sorted({number for number in ranks if ranks.count(number) > 1})
+    if twice:
+        seen = ", ".join(map(str, twice))
+        return Text(
+            f"同一张卡出现多次（{seen}）：采集来自不同的运行，不作跨卡判断",
+            f"rank {seen} occurs more than once: sessions of different runs are not compared",
+        )
+    return None
 
 
 def _widest(view: ClusterView) -> dict[str, int]:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from kb.diagnose.diagnosis import diagnose
 from kb.domain.catalogue import Catalogue
 from kb.domain.diagnosis import Diagnosis
@@ -30,8 +32,20 @@ def diagnose_paths(paths: Sequence[Path], *, template: Template | None = None) -
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[Session, ...]:
-    """The sessions of every path, in order. Raises UnusableCaptureError where nothing can be read."""
-    return tuple(session for path in paths for session in load(path))
+    """The sessions of every path, in order. Raises UnusableCaptureError where nothing can be read.
+
+    Files are cited relative to their path; with several paths the path as given comes first, so that equal names in
+    two captures stay apart.
+    """
+    if len(paths) == 1:
+        return load(paths[0])
+    return tuple(_rooted(session, str(path)) for path in paths for session in load(path))
+
+
+def _rooted(session: Session, root: str) -> Session:
+    cited = {int(code) for table in session.tables.values() if "file" in table for code in np.unique(table["file"]) if code >= 0}
+    strings = tuple(f"{root}/{text}" if code in cited else text for code, text in enumerate(session.strings))
+    return Session(session.meta, session.tables, strings)
 
 
 def diagnose_sessions(sessions: tuple[Session, ...], catalogue: Catalogue, *, template: Template | None = None) -> Diagnosed:

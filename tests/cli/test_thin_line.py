@@ -234,3 +234,12 @@ def test_a_capture_compared_with_itself_is_no_evidence(kb: Run, tmp_path: Path) 
     kb("simulate", "model", "sd3", "--output", before)
     result = kb("publish", before, "--after", before, "--strategy", "use_fused_attention")
     assert (result.status, "same capture" in result.err) == (1, True)
+
+
+def test_two_captures_cite_their_files_apart(kb: Run, shared: Path) -> None:
+    first, second = (shared / _SAMPLE / f"rank_{number}_ascend_pt" for number in (0, 2))
+    found = kb("diagnose", first, second, "--json").json()
+    files = {item["file"] for finding in found["cluster"]["findings"] for item in finding["evidence"]}
+    assert any(str(first) in file for file in files)
+    assert any(str(second) in file for file in files)
+    assert all(Path(file).is_file() for file in files)
