@@ -11,7 +11,6 @@ from kb.domain.catalogue import Catalogue
 from kb.domain.quantity import UNITS
 from kb.domain.soc import Soc, Sourced
 from kb.domain.text import Text
-from kb.errors import NotFoundError
 
 BANDWIDTH_SLACK = 0.10
 """Relative difference between a stated peak bandwidth and the data sheet."""
@@ -39,12 +38,10 @@ class Chips:
     def of(self, sheet: Sheet) -> tuple[Soc, ...]:
         """By exact name, else every variant of the name (``910B`` is 910B1 .. 910B4), else the family's; empty when unknown."""
         if sheet.soc:
-            try:
-                return (self._catalogue.soc(sheet.soc),)
-            except NotFoundError:
-                variants = self._variants(sheet.soc)
-                if variants:
-                    return variants
+            named = self._catalogue.known_soc(sheet.soc)
+            variants = (named,) if named is not None else self._variants(sheet.soc)
+            if variants:
+                return variants
         if sheet.soc_family == "unknown":
             return ()
         return tuple(soc for soc in self._catalogue.socs.values() if soc.family == sheet.soc_family)

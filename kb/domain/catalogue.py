@@ -110,6 +110,10 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         """A strategy by id or alias. Raises NotFoundError naming the nearest ids."""
         return _resolve(name, self.strategies, "strategy")
 
+    def known_soc(self, name: str) -> Soc | None:
+        """A chip by id or alias, ignoring case; None for an unknown one. Cheaper than catching what ``soc`` raises."""
+        return _found(name, self.socs)
+
     def soc(self, name: str) -> Soc:
         """A chip by id, name or alias, ignoring case. Raises NotFoundError naming the nearest ids."""
         return _resolve(name, self.socs, "SoC")
@@ -118,13 +122,20 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
 _Entry = TypeVar("_Entry", Cause, Strategy, Soc)
 
 
-def _resolve(name: str, entries: Mapping[str, _Entry], kind: str) -> _Entry:
-    found = entries.get(name)
-    if found is not None:
-        return found
+def _found(name: str, entries: Mapping[str, _Entry]) -> _Entry | None:
+    exact = entries.get(name)
+    if exact is not None:
+        return exact
     wanted = name.casefold()
     for entry in entries.values():
-        if wanted == entry.id.casefold() or wanted in (alias.casefold() for alias in entry.aliases):
+        if wanted in (entry.id.casefold(), *(alias.casefold() for alias in entry.aliases)):
             return entry
+    return None
+
+
+def _resolve(name: str, entries: Mapping[str, _Entry], kind: str) -> _Entry:
+    found = _found(name, entries)
+    if found is not None:
+        return found
     near = difflib.get_close_matches(name, entries, n=3, cutoff=0.4) or sorted(entries)[:5]
     raise NotFoundError(f"no {kind} named {name!r}", allowed=f"for example {', '.join(near)}", do="pick one of the catalogue's ids")
