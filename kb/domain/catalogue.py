@@ -128,7 +128,7 @@ def _found(name: str, entries: Mapping[str, _Entry]) -> _Entry | None:
         return exact
     wanted = name.casefold()
     for entry in entries.values():
-        if wanted in (entry.id.casefold(), *(alias.casefold() for alias in entry.aliases)):
+        if wanted == entry.id.casefold() or wanted in (alias.casefold() for alias in entry.aliases):
             return entry
     return None
 
