@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from kb_cli.boundary import run_program
 
 _HEAVY = ("typer", "pydantic", "sqlmodel", "sqlalchemy", "yaml", "faiss", "torch", "sentence_transformers", "sklearn", "pandas")
 
@@ -59,3 +62,13 @@ def test_diagnose_loads_nothing_heavy(checkout: Path, shared: Path) -> None:
 
 def test_importing_the_packages_runs_nothing_heavy(checkout: Path) -> None:
     assert _loaded_after("import kb, kb_cli, kb.domain, kb.session", checkout) == set()
+
+
+@pytest.mark.parametrize("question", ["attention 没融合 L2 命中率低", "attention not fused, low L2 hit rate"])
+def test_the_sd3_recipe_is_among_the_first_three_in_either_language(
+    question: str, warm_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KB_HOME", str(warm_home))
+    assert run_program("kb", ["search", question, "--json"]) == 0
+    hits = json.loads(capsys.readouterr().out)["hits"]
+    assert "sd3-attention-unfused" in [hit["slug"] for hit in hits[:3]]

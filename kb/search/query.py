@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kb.domain.case import Answer, CaseQuery, Hit, Why
 from kb.domain.catalogue import Catalogue
@@ -13,6 +13,7 @@ from kb.domain.soc import SocFamily
 from kb.domain.text import Lang, Text
 from kb.domain.version import Version
 from kb.errors import UsageError
+from kb.search.cards import with_cards
 from kb.search.contrast import contrasts
 from kb.search.explanation import simulated_mark, text_reason, word_reasons
 from kb.search.filters import families_of, find_candidates
@@ -106,13 +107,14 @@ def _meaning(question: Question, store: Store, embedder: Embedder, languages: Ma
 def _ranked(found: _Search, store: Store) -> list[tuple[Hit, float]]:
     """Hits with the share of the query's words they hold, best first."""
     limit, structured = found.query.limit, found.query.context is not None or bool(found.families)
-    count = max(limit, found.weights.rerank) if structured else limit
+    count = max(limit, found.weights.rerank) if structured else limit + _CARD_ROOM
     ids = best(found.scorers, found.languages, count, max(count, found.weights.pool), _same_cause(found, store))
     versions = {record: version for record, version in store.versions(ids).items() if applicable(version.record, found.families)}
     parts = found.lexical.parts(versions, found.weights)
     reasons = {record: _reasons(found, record, version, parts[record]) for record, version in versions.items()}
+    reasons = with_cards(reasons, versions)
     score = {record: sum(why.contribution for why in reasons[record]) for record in versions}
-    top = sorted(versions, key=lambda record: (-score[record], record))[:limit]
+    top = sorted(versions, key=lambda record: (-round(score[record], 9), versions[record].record.kind == "card", record))[:limit]
     against = contrasts([versions[record] for record in top], store, found.catalogue, found.languages)
     return [
         (
@@ -129,6 +131,10 @@ def _ranked(found: _Search, store: Store) -> list[tuple[Hit, float]]:
         )
         for record in top
     ]
+
+
+_CARD_ROOM: Final = 20
+"""Records looked at beyond the limit, so that the recipe of a card near the top is among them."""
 
 
 def _status(store: Store, version: Version) -> str:
