@@ -85,12 +85,6 @@ class NotComparableError(KbError):
     """Two sessions differ in something that makes a timing verdict meaningless."""
 
 
-class InfeasibleError(KbError):
-    """No strategy meets the constraints; ``what`` names the closest."""
-
-    exit_code = ExitCode.INFEASIBLE
-
-
 class InternalFaultError(KbError):
     """A defect of ours, caught at a named boundary."""
 

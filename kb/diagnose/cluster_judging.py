@@ -6,37 +6,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kb.diagnose.judging import Measured, healthy
-from kb.diagnose.thresholds import confidence, priority
+from kb.diagnose.judging import Measured, judged_step
 from kb.diagnose.view import RankView
-from kb.domain.finding import Finding, Judgement
+from kb.domain.finding import Judgement
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
 
 
 def judged_across(step_ns: int, thresholds: Thresholds, measured: Measured) -> tuple[Judgement, ...]:
     """A finding of scope "cluster" over a step of ``step_ns``, or Healthy as in ``judging.judged``."""
-    exposed = min(measured.exposed_ns, step_ns)
-    share = exposed / step_ns if step_ns else 0.0
-    if share < measured.least or exposed <= 0 or not measured.evidence:
-        return (healthy(measured.cause, share, measured.evidence),)
-    return (
-        Finding(
-            cause=measured.cause,
-            priority=priority(share, thresholds),
-            exposed_ns=exposed,
-            share=share,
-            gain_bound_ns=max(0, min(measured.gain_ns, exposed)),
-            confidence=confidence(thresholds, major=measured.major, minor=measured.minor),
-            message=measured.message,
-            where=measured.where,
-            evidence=tuple(measured.evidence),
-            scope="cluster",
-            observed={"exposed_share": share, **measured.observed},
-            healthy={"exposed_share": measured.least, **measured.healthy},
-            notes=tuple(measured.notes),
-        ),
-    )
+    return judged_step(step_ns, "cluster", thresholds, measured)
 
 
 def label(rank: RankView) -> str:

@@ -11,7 +11,7 @@ from kb.diagnose.figures import percent
 from kb.diagnose.thresholds import confidence, priority
 from kb.diagnose.view import RankView
 from kb.domain.catalogue import CauseId
-from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Where
+from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Scope, Where
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
 from kb.session.session import Array
@@ -43,9 +43,13 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 def judged(view: RankView, thresholds: Thresholds, measured: Measured) -> tuple[Judgement, ...]:
     """A finding, or Healthy with the share seen when it is too small or leaves no row to cite."""
-    step = view.accounting.step_ns
-    exposed = min(measured.exposed_ns, step)
-    share = exposed / step if step else 0.0
+    return judged_step(view.accounting.step_ns, "rank", thresholds, measured)
+
+
+def judged_step(step_ns: int, scope: Scope, thresholds: Thresholds, measured: Measured) -> tuple[Judgement, ...]:
+    """The same for a step of ``step_ns`` of one rank or of the whole cluster."""
+    exposed = min(measured.exposed_ns, step_ns)
+    share = exposed / step_ns if step_ns else 0.0
     if share < measured.least or exposed <= 0 or not measured.evidence:
         return (healthy(measured.cause, share, measured.evidence),)
     return (
@@ -59,6 +63,7 @@ def judged(view: RankView, thresholds: Thresholds, measured: Measured) -> tuple[
             message=measured.message,
             where=measured.where,
             evidence=tuple(measured.evidence),
+            scope=scope,
             observed={"exposed_share": share, **measured.observed},
             healthy={"exposed_share": measured.least, **measured.healthy},
             notes=tuple(measured.notes),

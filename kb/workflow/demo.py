@@ -192,7 +192,7 @@ def _recommended(item: RankedStrategy) -> Text:
     figures = f"{signed_percent(item.gain_fraction)} [{percent(low)}, {percent(high)}]"
     words = labels("zh"), labels("en")
     tier = f"provenance.{item.provenance}"
-    count = len(item.cases)
+    count = sum(case.gain_fraction is not None for case in item.cases)
     backing = Text(zh=f"{count} 个案例，来源等级：{words[0](tier)}", en=f"{count} case{'s' * (count > 1)}, {words[1](tier)}")
     if not count:
         backing = Text(zh="没有案例，仅为先验估计", en="no case, a prior only")
