@@ -17,7 +17,7 @@ from kb.domain.provenance import StoreOrigin, rank_of
 from kb.domain.record import checked_slug
 from kb.domain.text import Text
 from kb.domain.version import Revision
-from kb.errors import ContentError, KbError, NotFoundError
+from kb.errors import ContentError, KbError
 from kb.session.codec import from_bytes
 from kb.store.artefacts import FolderArtefacts
 from kb.workflow.archive import Source
@@ -102,6 +102,7 @@ class _Merge:
 
     def __init__(self, casebook: Casebook, artefacts: Artefacts, origin: StoreOrigin | None, on_conflict: OnConflict) -> None:
         self._casebook, self._artefacts, self._origin, self._on_conflict = casebook, artefacts, origin, on_conflict
+        self._held = _held(casebook.store)
         self.embedder = OnceEmbedder(casebook.embedder())
         self._late: list[tuple[StoreOrigin, EventLine]] = []
         self._pending: tuple[Sequence[_Planned], Future[list[Prepared]]] | None = None
@@ -112,7 +113,7 @@ class _Merge:
     def planned(self, story: Story) -> list[_Planned]:
         """What to publish of a story; its conflicts and refusals are noted."""
         origin = self._origin or story.versions[0].origin
-        held = _revisions(self._casebook.store, story.slug, origin)
+        held = self._casebook.store.revisions(story.slug, origin) if (origin, story.slug) in self._held else ()
         stored, incoming = [item.sha256 for item in held], [item.sha256 for item in story.versions]
         common = min(len(stored), len(incoming))
         fresh = list(story.versions[common:])
@@ -204,11 +205,10 @@ class _Merge:
         )
 
 
-def _revisions(store: Store, slug: str, origin: StoreOrigin) -> tuple[Revision, ...]:
-    try:
-        return store.revisions(slug, origin)
-    except NotFoundError:
-        return ()
+def _held(store: Store) -> frozenset[tuple[str, str]]:
+    """(origin, slug) of every record of the store, read once: asking record by record would search near names for each one absent."""
+    published = (event.detail for event in store.events() if event.kind == "published")
+    return frozenset((str(detail["origin"]), str(detail["slug"])) for detail in published)
 
 
 def _conflict(story: Story, held: Sequence[Revision], common: int) -> Text:

