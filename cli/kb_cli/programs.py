@@ -44,6 +44,17 @@ _PROFILER: Final[Mapping[str, str]] = {
     "validate": "profiler_validate",
     "analyze": "profiler_analyze",
     "compare": "profiler_compare",
+    "report": "profiler_report",
+    "visualize": "profiler_visualize",
+    "alert": "profiler_alert",
+    "publish": "profiler_publish",
+    "knowledge-card": "profiler_knowledge_card",
+    "template-create": "profiler_template_create",
+    "stream": "team_server",
+    "dashboard": "team_server",
+    "share": "team_server",
+    "cloud-submit": "team_server",
+    "cloud-download": "team_server",
 }
 _CANN_PROFILE: Final[Mapping[str, str]] = {}
 _CANN_TUNE: Final[Mapping[str, str]] = {}
