@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from kb.domain.case import Case, Outcome
 from kb.domain.catalogue import Catalogue
 from kb.domain.event import Event
-from kb.domain.gallery import GalleryEntry
+from kb.domain.gallery import Contributor, GalleryEntry, GalleryPage
 from kb.domain.record import Record
 from kb.domain.template import Template
 from kb.domain.text import Lang
@@ -105,6 +105,37 @@ def _tail(record: Record, words: Labels) -> Iterator[Block]:
     if record.sources:
         yield Heading(2, words("sources"))
         yield Bullets(tuple(f"{source.title} {source.url}".strip() for source in record.sources))
+
+
+def contributor_table(contributors: Sequence[Contributor], words: Labels) -> TableBlock:
+    """The ladder: how many of somebody's records are verified, reproduced and reused."""
+    rows = tuple(
+        (item.author, str(item.records), str(item.verified), str(item.reproduced), str(item.reused), f"{item.steps}/3")
+        for item in contributors
+    )
+    header = (words("author"), words("gallery.count"), words("gallery.verified"), words("gallery.reproduced"), words("gallery.worked"),
+              words("gallery.steps"))  # fmt: skip
+    return TableBlock(header, rows, right=(1, 2, 3, 4, 5))
+
+
+def gallery_document(page: GalleryPage, lang: Lang) -> Document:
+    """A page of the gallery as a table: identity, tier, use and what it is about."""
+    words = labels(lang)
+    rows = tuple(
+        (
+            f"{entry.slug}@{entry.n}",
+            entry.kind,
+            words(f"provenance.{entry.provenance}") + (" ✓" if entry.verified else ""),
+            f"{entry.worked}/{entry.uses}",
+            str(entry.reproductions),
+            "-" if entry.impact is None else f"{entry.impact:.0f}",
+            entry.title.pick(lang),
+        )
+        for entry in page.entries
+    )
+    header = (words("record"), words("kind"), words("provenance"), f"{words('gallery.worked')}/{words('gallery.uses')}",
+              words("gallery.reproduced"), f"{words('gallery.impact')} (/100)", words("title"))  # fmt: skip
+    return Document((TableBlock(header, rows, right=(3, 4, 5)),))
 
 
 def list_document(entries: Sequence[GalleryEntry], lang: Lang) -> Document:

@@ -56,24 +56,26 @@ class HtmlRenderer:
             f'<!doctype html>\n<html lang="{lang}"><head><meta charset="utf-8">'
             f'<meta http-equiv="Content-Security-Policy" content="{policy(scripts)}">'
             '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark">'
-            f"<title>{title}</title><style>{_colours()}{asset('style.css')}</style></head><body>"
+            f"<title>{title}</title><style>{colours()}{asset('style.css')}</style></head><body>"
             f'<header class="bar"><a href="#top">diagnosis-recipes</a><span dir="auto">{title}</span>'
             f'<button type="button" id="theme" title="{said(words("theme"))}" aria-label="{said(words("theme"))}">◐</button></header>'
             f'<div class="page">{_contents(document.blocks, words)}<main id="top">{body}'
             f"<footer><p>{said(words('footer').format(version=__version__))}</p></footer></main></div>"
-            + _data(SCRIPT_ID, document.record)
-            + _data("kb-words", msgspec.json.encode({key: words(key) for key in _WORDS}))
-            + _data("kb-palette", msgspec.json.encode(palette()))
+            + data_script(SCRIPT_ID, document.record)
+            + data_script("kb-words", msgspec.json.encode({key: words(key) for key in _WORDS}))
+            + data_script("kb-palette", msgspec.json.encode(palette()))
             + "".join(f"<script>{script}</script>" for script in scripts)
             + "</body></html>\n"
         )
 
 
-def _colours() -> str:
+def colours() -> str:
+    """The palette as style variables."""
     return ":root{" + "".join(f"--{role.replace('_', '-')}:{colour};" for role, colour in palette().items()) + "}"
 
 
-def _data(name: str, content: bytes) -> str:
+def data_script(name: str, content: bytes) -> str:
+    """JSON that a script of the page reads; nothing for no content."""
     return f'<script type="application/json" id="{name}">{script_safe(content).decode()}</script>' if content else ""
 
 
