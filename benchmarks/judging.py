@@ -16,6 +16,7 @@ from kb.domain.catalogue import Catalogue
 from kb.domain.protocols import Embedder, Store
 from kb.errors import KbError
 from kb.search.dense import load_vectors
+from kb.search.hints import Hints, load_hints
 from kb.search.query import search
 from kb.search.weights import load_weights
 
@@ -45,26 +46,29 @@ def by_group(values: Sequence[float], groups: Sequence[str], seed: int) -> tuple
 
 
 def systems(store: Store, embedder: Embedder, catalogue: Catalogue, base: CaseQuery) -> dict[str, Ranker]:
-    """``full``: the shipped search. ``words``: its words alone (BM25 with the glossary). ``embedder_alone``: its cosines alone.
-    ``bm25``: words without the glossary. A query that search refuses has no hits."""
+    """``full``: the shipped search. ``without_hints``: the same without the causes a question sounds like. ``words``: its words alone (BM25
+    with the glossary). ``embedder_alone``: its cosines alone. ``bm25``: words without the glossary. A query that search refuses has
+    no hits."""
     shipped = load_weights()
     vectors = load_vectors(store, embedder)
     bare = msgspec.structs.replace(catalogue, glossary=())
+    shipped_hints = load_hints(catalogue, embedder)
 
-    def ranker(used: Embedder | None, lexical: float, known: Catalogue) -> Ranker:
+    def ranker(used: Embedder | None, lexical: float, known: Catalogue, hints: Hints | None = None) -> Ranker:
         weights = msgspec.structs.replace(shipped, lexical=lexical)
 
         def rank(text: str) -> Sequence[Hit]:
             query = msgspec.structs.replace(base, text=text, limit=DEPTH)
             try:
-                return search(query, store=store, embedder=used, catalogue=known, weights=weights, vectors=vectors).hits
+                return search(query, store=store, embedder=used, catalogue=known, weights=weights, vectors=vectors, hints=hints).hits
             except KbError:
                 return ()
 
         return rank
 
     return {
-        "full": ranker(embedder, shipped.lexical, catalogue),
+        "full": ranker(embedder, shipped.lexical, catalogue, shipped_hints),
+        "without_hints": ranker(embedder, shipped.lexical, catalogue),
         "words": ranker(None, shipped.lexical, catalogue),
         "embedder_alone": ranker(embedder, 0.0, catalogue),
         "bm25": ranker(None, shipped.lexical, bare),

@@ -1,11 +1,12 @@
 """How fast the store writes and reads.
 
-    python benchmarks/store_speed.py [--store URL] [--count 10000] [--embedder use] [--seed N] [--out rows.jsonl]
+    python benchmarks/store_speed.py [--store URL] [--count 10000] [--search-count 100000] [--embedder use] [--seed N] [--out rows.jsonl]
 
 Publishing one record with its search data given and with embedding (median over ``--publishes``), importing ``--count`` records
-from an export with embeddings, `kb show` of one of them in a new process, and the history of a record of
-1,000 versions. ``t0_s`` is the time of ``python -c "import numpy"`` in the same run. The last line of standard output is JSON;
-``--out`` keeps every single time.
+from an export with embeddings, `kb show` of one of them in a new process, and the history of a record of 1,000 versions. On a server
+(the URL of an administrator; the run makes and drops a database of its own) also the exact filtered vector search in the database
+over ``--search-count`` records. ``t0_s`` is the time of ``python -c "import numpy"`` in the same run. The last line of standard output
+is JSON; ``--out`` keeps every single time.
 """
 
 from __future__ import annotations
@@ -36,12 +37,11 @@ from kb.errors import UsageError
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
 from kb.search.prepare import prepare
-from kb.store.sqlite import open_store
 from kb.workflow.archive import FolderSource
-from kb.workflow.casebook import Casebook, open_casebook
+from kb.workflow.casebook import Casebook, open_casebook, open_place
 from kb.workflow.merge import import_from
 from kb.workflow.transfer import MANIFEST, Manifest, VersionFile
-from kb.workflow.workspace import Workspace
+from kb.workflow.workspace import Workspace, team_address
 
 HISTORY = 1000
 COLD = 9
@@ -139,9 +139,9 @@ def _published(book: Casebook, item: Record, embedder: object) -> None:
     book.store.publish_all([Publication(record=item, prepared=data, origin="workspace", author="bench")])
 
 
-def history(path: Path) -> tuple[float, float]:
+def history(place: Workspace) -> tuple[float, float]:
     """Seconds to read the line of 1,000 versions, without and with their contents."""
-    store = open_store(path, writable=True)
+    store = open_place(place, writable=True)
     template = next(records(1, load_catalogue(library_root()), 5, "distinct"))
     for first in range(0, HISTORY, 100):
         batch = [msgspec.structs.replace(template, slug="long", tags=(str(number),)) for number in range(first, first + 100)]
@@ -154,7 +154,9 @@ def history(path: Path) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--store", default="", help="sqlite:///FOLDER/casebook.db; default a temporary folder")
+    parser.add_argument("--store", default="", help="sqlite:///FOLDER/casebook.db or an admin's postgresql://…; default a temporary folder")
+    parser.add_argument("--search-count", type=int, default=100_000, help="records of the filtered vector search, on a server")
+    parser.add_argument("--fields", type=int, default=4, help="vectors of each of them")
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--publishes", type=int, default=60)
     parser.add_argument("--embedder", default="use")
@@ -163,25 +165,50 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        result, rows = measured(home_of(options.store, Path(temporary)), Path(temporary), options)
+        if team_address(options.store):
+            result, rows = measured_on_server(options.store, Path(temporary), options)
+        else:
+            result, rows = measured(Workspace(home_of(options.store, Path(temporary))), Path(temporary), options)
     if options.out:
         options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     print(json.dumps(result))
+
+
+def size_b(place: Workspace) -> int:
+    """Bytes of the store on disk."""
+    if not place.team_url:
+        return place.database.stat().st_size
+    import psycopg
+
+    with psycopg.connect(place.team_url) as connection:
+        (size,) = connection.execute("SELECT pg_database_size(current_database())").fetchone() or (0,)
+    return int(size)
 
 
 def home_of(url: str, temporary: Path) -> Path:
     if not url:
         return temporary / "home"
     path = Path(url.removeprefix("sqlite:///"))
-    if ("://" in url and not url.startswith("sqlite:///")) or path.name != "casebook.db":
-        raise UsageError(f"--store {url}", allowed="sqlite:///FOLDER/casebook.db", do="this store has no other engine yet")
+    if path.name != "casebook.db":
+        raise UsageError(f"--store {url}", allowed="sqlite:///FOLDER/casebook.db or postgresql://ADMIN@HOST/DATABASE", do="correct it")
     return path.parent
 
 
-def measured(home: Path, temporary: Path, options: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
-    environment = {**os.environ, "KB_HOME": str(home), "KB_EMBEDDER": options.embedder}
+def measured_on_server(admin_url: str, temporary: Path, options: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
+    from benchmarks.team_search import search_times
+    from benchmarks.team_server import bench_database
+
+    with bench_database(admin_url) as database:
+        place = Workspace(temporary / "home", store=database.url)
+        result, rows = measured(place, temporary, options)
+        catalogue = load_catalogue(library_root())
+        more, times = search_times(database, options.search_count, options.fields, catalogue, options.seed)
+    return {**result, **more}, [*rows, *({"what": "filtered_search_s", "seconds": value} for value in times)]
+
+
+def measured(place: Workspace, temporary: Path, options: argparse.Namespace) -> tuple[dict[str, object], list[dict[str, object]]]:
+    environment = {**os.environ, "KB_HOME": str(place.home), "KB_STORE": place.store, "KB_EMBEDDER": options.embedder}
     os.environ["KB_EMBEDDER"] = options.embedder
-    place = Workspace(home)
     with open_casebook(place, progress, writable=True) as book:
         open_embedder(options.embedder, cache=place.cache).encode_documents(["warm"])
         export_of(records(options.count, book.catalogue, options.seed, options.prose), temporary / "export")
@@ -192,7 +219,7 @@ def measured(home: Path, temporary: Path, options: argparse.Namespace) -> tuple[
     print(file=sys.stderr)
     command = [sys.executable, "-c", "from kb_cli import main; main()", "show", "r1"]
     show, t0 = cold(command, environment), cold([sys.executable, "-c", "import numpy"], environment)
-    light, full = history(temporary / "history.db")
+    light, full = history(place if place.team_url else Workspace(temporary, store=str(temporary / "history.db")))
     result: dict[str, object] = {
         "publish_prepared_p50_ms": round(1e3 * median(given), 2),
         "publish_p50_ms": round(1e3 * median(whole), 2),
@@ -207,7 +234,7 @@ def measured(home: Path, temporary: Path, options: argparse.Namespace) -> tuple[
         "show_t0": round(median(show) / median(t0), 2),
         "history_1000_ms": round(1e3 * light, 2),
         "history_1000_with_contents_ms": round(1e3 * full, 2),
-        "database_mb": round(place.database.stat().st_size / 1e6, 1),
+        "database_mb": round(size_b(place) / 1e6, 1),
     }
     named = (("publish_prepared_s", given), ("publish_s", whole), ("show_cold_s", show), ("t0_s", t0))
     return result, [{"what": name, "seconds": value} for name, values in named for value in values]

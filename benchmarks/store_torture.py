@@ -4,7 +4,8 @@
 
 Phases, sharing the time: two writers, then four, each publishing as fast as it can and killed by SIGKILL at random moments;
 searches while the index cache is written anew, cut, spoilt and deleted; a backup during writes. Ends with every check of
-``kb doctor`` over the store. ``--store`` is a path or sqlite:///PATH; without it a temporary folder. The last line of standard output
+``kb doctor`` over the store. ``--store`` is a path or sqlite:///PATH, or the URL of a PostgreSQL administrator: then four and eight
+writers at a time, in a database of this run's own, without a backup. Without it a temporary folder. The last line of standard output
 is JSON.
 """
 
@@ -31,7 +32,6 @@ from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.domain.version import Ref
 from kb.embed.hashing import HashingEmbedder
-from kb.errors import UsageError
 from kb.index.cache import refresh
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
@@ -39,7 +39,8 @@ from kb.search.dense import load_vectors
 from kb.search.prepare import prepare
 from kb.search.query import search
 from kb.store.backup import back_up, require_sound
-from kb.store.sqlite import open_store
+from kb.workflow.casebook import open_place
+from kb.workflow.workspace import Workspace, team_address
 
 SHARED = "shared"
 SEARCHES = 1000
@@ -53,11 +54,11 @@ def record(slug: str, text: str) -> Record:
                   summary=Text(zh="摘要", en="summary"), body=Text(zh=f"正文 {text}", en=text))  # fmt: skip
 
 
-def write(path: Path, log: Path, name: str) -> None:
+def write(place: Workspace, log: Path, name: str) -> None:
     """Publish until killed: alternately one version and several in one transaction, on a slug all writers share and on ones of
     this writer's own. A line in ``log`` acknowledges each version, after its commit."""
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    store = open_store(path, writable=True)
+    store = open_place(place, writable=True)
     number = 0
     while True:
         number += 1
@@ -70,12 +71,12 @@ def write(path: Path, log: Path, name: str) -> None:
         os.write(handle, "".join(f"{each.version.record.slug} {each.version.n} {each.version.sha256}\n" for each in made).encode())
 
 
-def child(path: Path, log: Path, name: str) -> int:
+def child(place: Workspace, log: Path, name: str) -> int:
     pid = os.fork()
     if pid:
         return pid
     try:
-        write(path, log, name)
+        write(place, log, name)
     finally:
         os._exit(1)
 
@@ -84,14 +85,14 @@ def lines(log: Path) -> int:
     return log.read_bytes().count(b"\n") if log.exists() else 0
 
 
-def killing(path: Path, log: Path, writers: int, seconds: float, acks: int, dice: random.Random) -> int:
+def killing(place: Workspace, log: Path, writers: int, seconds: float, acks: int, dice: random.Random) -> int:
     """Run ``writers`` at a time, each killed after a random life; until ``seconds`` and ``acks`` more acknowledgements are over."""
     end, goal, kills, born = time.monotonic() + seconds, lines(log) + acks, 0, 0
     alive: dict[int, float] = {}
     while time.monotonic() < end or lines(log) < goal:
         while len(alive) < writers:
             born += 1
-            alive[child(path, log, f"w{writers}-{os.getpid()}-{born}")] = time.monotonic() + dice.uniform(0.05, 4.0)
+            alive[child(place, log, f"w{writers}-{os.getpid()}-{born}")] = time.monotonic() + dice.uniform(0.05, 4.0)
         time.sleep(0.005)
         for pid in [pid for pid, until in alive.items() if time.monotonic() > until]:
             kills += reaped(pid)
@@ -109,10 +110,10 @@ def reaped(pid: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
 
 
-def judged(path: Path, log: Path) -> tuple[int, int, int]:
+def judged(place: Workspace, log: Path) -> tuple[int, int, int]:
     """Acknowledgements, those the store does not hold as acknowledged, and those given twice."""
     told = [line.split() for line in log.read_text().splitlines()]
-    store = open_store(path, writable=False)
+    store = open_place(place, writable=False)
     held = {(slug, item.ref.n): item.sha256 for slug in {slug for slug, _, _ in told} for item in store.revisions(slug)}
     gaps = sum(len(store.revisions(slug)) != store.revisions(slug)[-1].ref.n for slug in {slug for slug, _, _ in told})
     store.close()
@@ -140,13 +141,13 @@ def spoil(folder: Path, dice: random.Random) -> str:
     return how
 
 
-def rebuilding(path: Path, folder: Path, until: int) -> int:
+def rebuilding(place: Workspace, folder: Path, until: int) -> int:
     """A process that writes the cache anew and spoils it, over and over, until killed."""
     pid = os.fork()
     if pid:
         return pid
     try:
-        dice, store = random.Random(until), open_store(path, writable=False)
+        dice, store = random.Random(until), open_place(place, writable=False)
         while True:
             refresh(store, folder, EMBEDDER.model_id)
             spoil(folder, dice)
@@ -154,11 +155,11 @@ def rebuilding(path: Path, folder: Path, until: int) -> int:
         os._exit(1)
 
 
-def searching(path: Path, folder: Path, catalogue: Catalogue, count: int, log: Path) -> tuple[int, int]:
+def searching(place: Workspace, folder: Path, catalogue: Catalogue, count: int, log: Path) -> tuple[int, int]:
     """Searches that came back empty, and those whose answer changed, while caches come and go and a writer publishes."""
-    store = open_store(path, writable=False)
+    store = open_place(place, writable=False)
     query = CaseQuery(text="attention not fused 注意力", limit=5)
-    helpers = [rebuilding(path, folder, 1), child(path, log, f"beside-{os.getpid()}")]
+    helpers = [rebuilding(place, folder, 1), child(place, log, f"beside-{os.getpid()}")]
     empty = wrong = 0
     for number in range(count):
         view = load_vectors(store, EMBEDDER, folder)
@@ -175,12 +176,10 @@ def searching(path: Path, folder: Path, catalogue: Catalogue, count: int, log: P
     return empty, wrong
 
 
-def path_of(url: str) -> Path:
-    if url.startswith("sqlite:///"):
-        return Path(url.removeprefix("sqlite:///"))
-    if "://" in url:
-        raise UsageError(f"--store {url}", allowed="a path or sqlite:///PATH", do="this store has no other engine yet")
-    return Path(url)
+def place_of(url: str, folder: Path) -> Workspace:
+    """The workspace around a store in a file; a temporary one without a URL."""
+    path = Path(url.removeprefix("sqlite:///")) if url else folder / "store.db"
+    return Workspace(path.parent, store=str(path))
 
 
 def main() -> None:
@@ -193,28 +192,32 @@ def main() -> None:
     options = parser.parse_args()
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
-        path = path_of(options.store) if options.store else Path(temporary) / "store.db"
-        result = torture(path, Path(temporary), options)
+        folder = Path(temporary)
+        if team_address(options.store):
+            from benchmarks.team_server import bench_database
+
+            with bench_database(options.store) as database:
+                result = torture(Workspace(folder, store=database.url), folder, options, (4, 8))
+        else:
+            result = torture(place_of(options.store, folder), folder, options, (2, 4))
     print(json.dumps({**result, "seconds": round(time.monotonic() - started, 1)}))
     sys.exit(bool(result["lost"] or result["duplicates"] or result["empty_answers"] or result["defects"]))
 
 
-def torture(path: Path, folder: Path, options: argparse.Namespace) -> dict[str, object]:
+def torture(place: Workspace, folder: Path, options: argparse.Namespace, phases: tuple[int, int]) -> dict[str, object]:
     dice, log = random.Random(options.seed), folder / "acknowledged"
     catalogue = load_catalogue(library_root())
-    kills = [killing(path, log, writers, options.seconds / 2, options.acks // 2, dice) for writers in (2, 4)]
-    empty, wrong = searching(path, folder / "cache", catalogue, options.searches, log)
-    helper = child(path, log, "during-backup")
-    time.sleep(0.5)
-    back_up(path, folder / "backup.db")
-    reaped(helper)
-    require_sound(folder / "backup.db")
-    acks, lost, duplicates = judged(path, log)
-    store = open_store(path, writable=True)
+    kills = [killing(place, log, writers, options.seconds / 2, options.acks // 2, dice) for writers in phases]
+    empty, wrong = searching(place, folder / "cache", catalogue, options.searches, log)
+    if not place.team_url:
+        backing_up(place, folder, log)
+    acks, lost, duplicates = judged(place, log)
+    store = open_place(place, writable=True)
     defects = [text for item in store.examine() for text in item.wrong]
     newest = store.get(Ref(SHARED)).n
     store.close()
     return {
+        "writers": max(phases),
         "acks": acks,
         "lost": lost,
         "duplicates": duplicates,
@@ -225,6 +228,15 @@ def torture(path: Path, folder: Path, options: argparse.Namespace) -> dict[str, 
         "versions_of_shared": newest,
         "defects": defects,
     }
+
+
+def backing_up(place: Workspace, folder: Path, log: Path) -> None:
+    """A backup while a writer publishes must be sound."""
+    helper = child(place, log, "during-backup")
+    time.sleep(0.5)
+    back_up(place.database, folder / "backup.db")
+    reaped(helper)
+    require_sound(folder / "backup.db")
 
 
 if __name__ == "__main__":

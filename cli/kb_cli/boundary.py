@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from kb.errors import ExitCode, KbError
 from kb_cli.command import Command, Common
 from kb_cli.console import console_for
 from kb_cli.parsing import parse_quickly, typer_app
-from kb_cli.programs import PROGRAMS, QUICK, commands
+from kb_cli.programs import QUICK, asked, commands
 
 
 def run_program(program: str, argv: list[str] | None = None) -> int:
@@ -54,6 +56,35 @@ def _report(message: str, code: ExitCode) -> int:
 
 
 def _dispatch(program: str, words: list[str]) -> int:
+    words, store = _before_command(words)
+    with _store_named(store):
+        return _dispatch_command(program, words)
+
+
+def _before_command(words: list[str]) -> tuple[list[str], str]:
+    """The words without a leading ``--store URL``, and the URL: the one option that may stand before the command."""
+    if len(words) > 1 and words[0] == "--store":
+        return words[2:], words[1]
+    if words and words[0].startswith("--store="):
+        return words[1:], words[0].partition("=")[2]
+    return words, ""
+
+
+@contextmanager
+def _store_named(store: str) -> Iterator[None]:
+    """``--store`` is ``KB_STORE`` for one command: every part that opens the workspace looks there."""
+    before = os.environ.get("KB_STORE")
+    if store:
+        os.environ["KB_STORE"] = store
+    try:
+        yield
+    finally:
+        if store:
+            os.environ.pop("KB_STORE")
+            os.environ.update({} if before is None else {"KB_STORE": before})
+
+
+def _dispatch_command(program: str, words: list[str]) -> int:
     if program == "kb" and words and words[0] in QUICK:
         command = commands(program)[words[0]]()
         options = parse_quickly(command, words[1:])
@@ -64,15 +95,13 @@ def _dispatch(program: str, words: list[str]) -> int:
 
         print(f"diagnosis-recipes {__version__}")  # noqa: T201  # before any console exists
         return ExitCode.DONE
-    if not PROGRAMS[program]:
-        raise KbError(f"{program} has no commands yet", do="use `kb diagnose PROFILE` and `kb recommend PROFILE`")
     return _parse_and_run(program, words)
 
 
 def _parse_and_run(program: str, words: list[str]) -> int:
     chosen: list[tuple[Command[Any], Common]] = []
     try:
-        typer_app(program, commands(program), chosen)(words, prog_name=program)
+        typer_app(program, asked(program, words), chosen)(words, prog_name=program)
     except SystemExit as stop:
         if not chosen or stop.code:
             return stop.code if isinstance(stop.code, int) else ExitCode.USAGE
@@ -81,4 +110,5 @@ def _parse_and_run(program: str, words: list[str]) -> int:
 
 
 def _run(command: Command[Any], options: Common) -> int:
-    return int(command.run(options, console_for(options.lang, as_json=options.as_json)))
+    with _store_named(options.store):
+        return int(command.run(options, console_for(options.lang, as_json=options.as_json, quiet=options.quiet)))

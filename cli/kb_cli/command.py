@@ -47,6 +47,11 @@ class Common:
 
     as_json: Annotated[bool, Flag("--json", "Machine-readable output on standard output.")] = False
     lang: Annotated[str, Flag("--lang", "Language of the output; default from the locale.", choices=("zh", "en"))] = ""
+    quiet: Annotated[bool, Flag("--quiet", "No remarks and no progress on standard error; errors are still said.")] = False
+    store: Annotated[
+        str,
+        Flag("--store", "The casebook: a file or postgresql://USER@HOST/DATABASE; default KB_STORE, else KB_HOME's.", "URL"),
+    ] = ""
 
 
 @dataclass(frozen=True)

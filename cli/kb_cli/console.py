@@ -33,6 +33,7 @@ class Console:
 
     lang: Lang
     as_json: bool = False
+    quiet: bool = False
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
 
@@ -53,12 +54,14 @@ class Console:
         self.line(msgspec.json.format(msgspec.json.encode(payload), indent=2).decode())
 
     def remark(self, zh: str, en: str) -> None:
-        """A line beside the result, on standard error."""
+        """A line beside the result, on standard error, unless the user wants quiet."""
+        if self.quiet:
+            return
         print(Text(zh, en).pick(self.lang), file=self.err)
 
     def progress(self) -> ProgressLine:
         """A progress display that stays silent for the first second."""
-        return ProgressLine(self.err)
+        return ProgressLine(self.err, quiet=self.quiet)
 
 
 @dataclass
@@ -68,10 +71,11 @@ class ProgressLine:
     err: TextIO
     started: float = field(default_factory=time.monotonic)
     shown: str = ""
+    quiet: bool = False
 
     def __call__(self, stage: str, done: int, total: int, /) -> None:
         """``done`` of ``total`` units of ``stage`` are finished."""
-        if time.monotonic() - self.started < _QUIET_SECONDS and not self.shown:
+        if self.quiet or (time.monotonic() - self.started < _QUIET_SECONDS and not self.shown):
             return
         if self.err.isatty():
             end = "\n" if done >= total else ""
@@ -81,7 +85,7 @@ class ProgressLine:
         self.shown = stage
 
 
-def console_for(lang: str, *, as_json: bool) -> Console:
+def console_for(lang: str, *, as_json: bool, quiet: bool = False) -> Console:
     """A console in the language asked for, else in the locale's."""
     chosen: Lang = "zh" if lang == "zh" else "en" if lang == "en" else locale_lang(os.environ)
-    return Console(chosen, as_json=as_json)
+    return Console(chosen, as_json=as_json, quiet=quiet)

@@ -24,3 +24,12 @@ def write_new(path: Path, content: str | bytes, *, force: bool = False, keep: It
     if path.exists() and not force:
         raise KbError(f"{path} exists", allowed="a new file", do="choose another name or add --force")
     write_whole(path, [data])
+
+
+def free_name(path: Path) -> Path:
+    """``path``, or the first of ``path-2``, ``path-3``, .. that is not there: for names a command chose itself."""
+    found, number = path, 1
+    while found.exists():
+        number += 1
+        found = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return found

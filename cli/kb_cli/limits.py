@@ -1,54 +1,65 @@
-"""Limits as options: what a tuned run has to meet, the same for every command that tries changes."""
+"""The limits that several commands take, as options."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Annotated, Final, get_args
+from typing import Annotated
 
-from kb.domain.catalogue import Catalogue
-from kb.domain.quantity import parse_quantity
-from kb.domain.recommendation import Constraints, Target
+from kb.domain.catalogue import EFFORTS, Catalogue
+from kb.domain.recommendation import TARGETS, Constraints
+from kb.domain.soc import SocFamily
 from kb.errors import UsageError
+from kb.recommend.limits import AskedLimits, read_constraints
+from kb.workflow.diagnose import Diagnosed
 from kb_cli.command import Common, Flag
-
-TARGETS: Final[tuple[Target, ...]] = get_args(Target)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits(Common):
-    """What to improve, and what must hold."""
+class LimitOptions(Common):
+    """What the user can live with."""
 
-    target: Annotated[str, Flag("--target", "What to make better.", choices=TARGETS)] = "latency"
+    target: Annotated[str, Flag("--target", "What to improve first.", choices=TARGETS)] = "latency"
     max_latency: Annotated[str | None, Flag("--max-latency", "Longest acceptable step, as 100ms.", "TIME")] = None
-    max_memory: Annotated[str | None, Flag("--max-memory", "Most device memory a rank may hold, as 2.5GB.", "SIZE")] = None
-    min_throughput: Annotated[str | None, Flag("--min-throughput", "Fewest samples a second, as 150/s.", "RATE")] = None
+    max_memory: Annotated[str | None, Flag("--max-memory", "Most device memory held, as 2.5GB.", "SIZE")] = None
+    min_throughput: Annotated[str | None, Flag("--min-throughput", "Least samples a second, as 150/s.", "RATE")] = None
+    samples: Annotated[float | None, Flag("--samples", "Samples in one step; for captures that do not say.", "N")] = None
     max_precision_loss: Annotated[
-        str | None, Flag("--max-precision-loss", "Most the relative error of results may grow (emulated), as 1% or 0.01.", "FRACTION")
+        str | None, Flag("--max-precision-loss", "Largest acceptable relative error added, as 0.1%.", "SHARE")
     ] = None
+    soc: Annotated[str | None, Flag("--soc", "The chip or its family; for captures that do not say.", "SOC")] = None
     no_model_change: Annotated[bool, Flag("--no-model-change", "Only what leaves the model as it is.")] = False
-    forbid: Annotated[tuple[str, ...], Flag("--forbid", "Never this strategy; may be repeated.", "STRATEGY")] = ()
+    no_retrain: Annotated[bool, Flag("--no-retrain", "Nothing that may need training or calibrating again.")] = False
     allow: Annotated[tuple[str, ...], Flag("--allow", "Only these strategies; may be repeated.", "STRATEGY")] = ()
+    forbid: Annotated[tuple[str, ...], Flag("--forbid", "Never this strategy; may be repeated.", "STRATEGY")] = ()
+    max_effort: Annotated[str, Flag("--max-effort", "Largest acceptable kind of change.", choices=EFFORTS)] = "kernel"
 
 
-def constraints_of(options: Limits, catalogue: Catalogue) -> Constraints:
-    """The limits as a value. Raises UsageError for a figure of the wrong kind, NotFoundError for an unknown strategy."""
-    return Constraints(
-        target=next(target for target in TARGETS if target == options.target),
-        max_latency_ns=_read("--max-latency", options.max_latency, "ns"),
-        max_memory_b=_read("--max-memory", options.max_memory, "B"),
-        min_throughput=_read("--min-throughput", options.min_throughput, "/s"),
-        max_precision_loss=_read("--max-precision-loss", options.max_precision_loss, "ratio"),
-        allow_model_change=not options.no_model_change,
-        forbid=tuple(catalogue.strategy(name).id for name in options.forbid),
-        allow=tuple(catalogue.strategy(name).id for name in options.allow),
+def constraints_of(options: LimitOptions, catalogue: Catalogue) -> Constraints:
+    """The checked limits. Raises UsageError for what cannot be read or contradicts itself."""
+    if options.samples is not None and not 0 < options.samples < float("inf"):
+        raise UsageError(f"--samples {options.samples:g}", allowed="a number above zero")
+    return read_constraints(
+        AskedLimits(
+            target=options.target,
+            max_latency=options.max_latency,
+            max_memory=options.max_memory,
+            min_throughput=options.min_throughput,
+            max_precision_loss=options.max_precision_loss,
+            soc=options.soc,
+            no_model_change=options.no_model_change,
+            no_retrain=options.no_retrain,
+            allow=options.allow,
+            forbid=options.forbid,
+            max_effort=options.max_effort,
+        ),
+        catalogue,
     )
 
 
-def _read(flag: str, text: str | None, unit: str) -> float | None:
-    if text is None:
-        return None
-    value = parse_quantity(text, default_unit="ratio" if unit == "ratio" else None).to(unit)
-    if not 0 < value < math.inf:
-        raise UsageError(f"{flag} {text}", allowed="a figure above zero with its unit")
-    return value
+def check_family(asked: SocFamily | None, diagnosed: Diagnosed) -> None:
+    """A family that contradicts the capture would bring advice for another chip: UsageError."""
+    known = {session.meta.soc.family for session in diagnosed.sessions} - {"unknown"}
+    if asked is not None and known and asked not in known:
+        raise UsageError(
+            f"--soc says {asked}, the capture says {', '.join(sorted(known))}", do="leave --soc out, or check which capture this is"
+        )

@@ -60,11 +60,16 @@ def _add(parser: argparse.ArgumentParser, parameter: Parameter) -> None:
 def typer_app(name: str, commands: Mapping[str, Callable[[], Command[Any]]], chosen: list[tuple[Command[Any], Common]]) -> typer.Typer:
     """A Typer application of the named commands (``"template apply"`` makes a group).
 
-    Its callbacks only append (command, options) to ``chosen``: parsing and running stay apart.
+    A program whose only command has the name "" takes its options directly. Its callbacks only append (command, options) to
+    ``chosen``: parsing and running stay apart.
     """
     import typer
 
     app = typer.Typer(name=name, no_args_is_help=True, pretty_exceptions_enable=False, help=_HELP[name], rich_markup_mode=None)
+    if set(commands) == {""}:
+        command = commands[""]()
+        app.command(name, help=command.help, epilog=_epilog(command), no_args_is_help=_needs_arguments(command))(_callback(command, chosen))
+        return app
     app.callback()(_keep_group)
     groups: dict[str, typer.Typer] = {}
     for path, load in commands.items():
@@ -123,7 +128,8 @@ def _signature_parameter(parameter: Parameter) -> inspect.Parameter:
 
 
 _HELP = {
-    "kb": "The casebook of AI performance on Ascend NPUs: diagnose a profile, find similar cases, try a strategy, verify, publish.",
+    "kb": "The casebook of AI performance on Ascend NPUs: diagnose a profile, find similar cases, try a strategy, verify, publish. "
+    "Before or after any command, --store URL names the casebook (also KB_STORE).",
     "profiler": "Profile-centred commands, spelled as in the CANN articles.",
     "cann-profile": "Profile a model in one command.",
     "cann-tune": "Tune a model from a profile report.",

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from kb.diagnose.modules import module_names
 from kb.diagnose.pipes import pipes
+from kb.diagnose.targets import target_rows
 from kb.diagnose.view import RankView
 from kb.domain.accounting import PARTS
 from kb.domain.drilldown import DrillDown, DrillNode, Level
 from kb.domain.quantity import Quantity
+from kb.errors import NotFoundError
 from kb.session.session import Array, Table
 
 EVENTS: Final = 3
@@ -21,17 +24,44 @@ _PIPES: Final = ("aic_mac_ratio", "aic_mte2_ratio", "aiv_vec_ratio", "aiv_mte2_r
 _UNNAMED: Final = "?"
 
 
-def drill_down(view: RankView) -> DrillDown:
-    """The representative step of one rank.
+def drill_down(view: RankView, target: str = "") -> DrillDown:
+    """The representative step of one rank, or the part of it that ``target`` names (see ``targets.target_rows``).
 
     Below the step stand the modules that compute, then the other parts of the books; below a module its operator types,
     below those the engines, below those the longest events. A kernel counts with the time that only it adds to what ran
     before, so that children never sum to more than their parent.
     """
     step = view.accounting.step_ns
+    if target:
+        return _of_target(view, step, target)
     children = [*_modules(view, step), *_parts(view, step)]
     root = DrillNode(level="session", name=view.session.meta.name, time_ns=step, share=1.0 if step else 0.0, children=tuple(children))
     return DrillDown(session=view.session.meta.name, target=f"step {view.accounting.step}", root=root)
+
+
+def _of_target(view: RankView, step: int, target: str) -> DrillDown:
+    kernels = view.kernels
+    if kernels is None:
+        raise NotFoundError(f"no kernels were captured, so {target} cannot be found", do="capture at Level1 with kernel_details.csv")
+    rows = target_rows(view, kernels, target)
+    children = _modules(view, step, rows)
+    spent = sum(child.time_ns for child in children)
+    root = _node("session", view.session.meta.name, spent, step, {"kernels": Quantity(float(len(rows)), "count")}, children)
+    return DrillDown(session=view.session.meta.name, target=target, root=root)
+
+
+def at_levels(node: DrillNode, levels: Collection[Level]) -> DrillNode:
+    """The tree with only these levels below its root; what stands between two of them is left out, its children move up."""
+    children = tuple(sorted(_lifted(node, levels), key=lambda child: -child.time_ns))
+    return msgspec.structs.replace(node, children=children)
+
+
+def _lifted(node: DrillNode, levels: Collection[Level]) -> Iterator[DrillNode]:
+    for child in node.children:
+        if child.level in levels:
+            yield at_levels(child, levels)
+        else:
+            yield from _lifted(child, levels)
 
 
 def paired(before: DrillNode, after: DrillNode) -> DrillNode:
@@ -64,12 +94,12 @@ def _parts(view: RankView, step: int) -> list[DrillNode]:
     return [_node("module", part, parts[part], step) for part in PARTS if part != "compute" and parts[part] > 0]
 
 
-def _modules(view: RankView, step: int) -> list[DrillNode]:
+def _modules(view: RankView, step: int, chosen: Array | None = None) -> list[DrillNode]:
     kernels = view.kernels
     if kernels is None:
         compute = view.accounting.parts["compute"]
         return [_node("module", "compute", compute, step)] if compute else []
-    rows = np.flatnonzero(~view.communication(kernels))
+    rows = np.flatnonzero(~view.communication(kernels)) if chosen is None else chosen
     added = added_ns(kernels, rows)
     names = module_names(view, kernels, rows)
     return [_module(view, kernels, name, rows[own], added[own], step) for name, own in _groups(names)]
@@ -96,7 +126,7 @@ def _operator(view: RankView, kernels: Table, name: str, rows: Array, added: Arr
 def _engine(view: RankView, kernels: Table, name: str, rows: Array, added: Array, step: int) -> DrillNode:
     metrics = {}
     for column in _PIPES:
-        if column in kernels and np.isfinite(kernels[column][rows]).any():
+        if column in kernels and (kernels[column][rows] > 0).any():  # an engine that took no part says nothing
             metrics[column] = Quantity(float(np.nanmean(kernels[column][rows])), "ratio")
     busy = pipes(kernels)
     if busy is not None and np.isfinite(busy.busiest[rows]).any():

@@ -86,6 +86,25 @@ def _waiting(rank: RankView, table: Table, place: int, met: Sequence[Meeting], *
     return max(states["wait_ns"], arrived), ""
 
 
+def row_waits(view: ClusterView, place: int, met: Sequence[Meeting]) -> Array:
+    """ns each row of ``collectives`` of the rank at ``place`` waits: by its planes, else by when the others arrive; empty
+    where collectives have no rows of their own."""
+    rank = view.ranks[place]
+    if rank.comm_ops is None:
+        return np.empty(0, np.int64)
+    names = rank.comm_ops["name"]
+    waits = np.zeros(len(names), np.int64)
+    for code, wait in rank.books.waits.items():
+        own = names == code
+        waits[own] = wait.union // max(1, int(own.sum()))
+    if not rank.books.waits:
+        for meeting in met:
+            for member in meeting.members:
+                if member.place == place:
+                    waits[member.row] = meeting.wait_ns(member)
+    return np.asarray(waits[rank.comm_ops["kind"] != rank.session.code("p2p")])
+
+
 def _state(table: Table, name: str) -> int:
     if name not in table:
         return 0

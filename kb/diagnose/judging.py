@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
+from kb.diagnose.confidence import confidence
 from kb.diagnose.figures import percent
-from kb.diagnose.thresholds import confidence, priority
+from kb.diagnose.thresholds import priority
 from kb.diagnose.view import RankView
 from kb.domain.catalogue import CauseId
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Scope, Where
@@ -52,6 +53,7 @@ def judged_step(step_ns: int, scope: Scope, thresholds: Thresholds, measured: Me
     share = exposed / step_ns if step_ns else 0.0
     if share < measured.least or exposed <= 0 or not measured.evidence:
         return (healthy(measured.cause, share, measured.evidence),)
+    margin = share / measured.least if measured.least else None
     return (
         Finding(
             cause=measured.cause,
@@ -59,7 +61,7 @@ def judged_step(step_ns: int, scope: Scope, thresholds: Thresholds, measured: Me
             exposed_ns=exposed,
             share=share,
             gain_bound_ns=max(0, min(measured.gain_ns, exposed)),
-            confidence=confidence(thresholds, major=measured.major, minor=measured.minor),
+            confidence=confidence(thresholds, measured.cause, margin, major=measured.major, minor=measured.minor),
             message=measured.message,
             where=measured.where,
             evidence=tuple(measured.evidence),

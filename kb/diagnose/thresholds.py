@@ -30,10 +30,3 @@ def priority(share: float, thresholds: Thresholds) -> Priority:
         if share >= thresholds[f"priority_{level.lower()}_share"]:
             return level
     return "P3"
-
-
-def confidence(thresholds: Thresholds, *, major: int = 0, minor: int = 0) -> float:
-    """The base confidence less what is missing: ``major`` gaps could overturn the cause, ``minor`` ones widen the
-    bound. The base is fitted on planted truth, the losses are judgement."""
-    value = thresholds["confidence_base"] - major * thresholds["confidence_loss_major"] - minor * thresholds["confidence_loss_minor"]
-    return round(max(value, thresholds["confidence_floor"]), 4)

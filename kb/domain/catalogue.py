@@ -68,6 +68,8 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     effort: Effort = "model_code"
     precision_risk: PrecisionRisk = "unknown"
     changes_model: bool = False
+    may_need_retraining: bool = False
+    """Whether accuracy may only hold after training or calibrating again."""
     commands: tuple[Command, ...] = ()
     verify: Text = Text()
     roll_back: Text = Text()

@@ -141,8 +141,48 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     created_ns: int
 
 
-Listed = tuple[int, float, Provenance, int]
-"""A record as search weighs it: row id, share of Chinese (0..1), provenance, time of publication (ns)."""
+Listed = tuple[int, float, Provenance, int, int]
+"""A record as search weighs it: row id, share of Chinese (0..1), provenance, time of publication (ns), tokens."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """The newest visible version of a record as search weighs and filters it: ``length`` is its number of tokens, ``facets`` are
+    its exact filter values as (name, value) pairs."""
+
+    id: int
+    slug: str
+    kind: RecordKind
+    provenance: Provenance
+    language_share: float
+    created_ns: int
+    length: int
+    status: str
+    facets: tuple[tuple[str, str], ...]
+
+
+class Collection(msgspec.Struct, frozen=True, kw_only=True):
+    """All that search reads of the visible records, at one generation.
+
+    ``entries`` in order of id. ``tokens`` ascending; the postings of ``tokens[i]`` are ``ends[i - 1]`` .. ``ends[i]`` of ``ids``
+    (little-endian int64, ascending within a token) and ``counts`` (little-endian uint32).
+    """
+
+    generation: int
+    entries: tuple[Entry, ...]
+    tokens: tuple[str, ...]
+    ends: tuple[int, ...]
+    ids: bytes
+    counts: bytes
+
+
+class Changes(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the records touched since a generation: ``gone`` are the ids of all their versions, ``entries`` what is visible
+    of them now. ``heads`` are number and sum of ids of all visible records now, to check a cache by."""
+
+    generation: int
+    gone: tuple[int, ...]
+    entries: tuple[Entry, ...]
+    heads: tuple[int, int]
 
 
 class VectorBlock(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +219,13 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 
     version: Version
     created: bool
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """A stored version on its way to another store, with its search data: one ``Prepared`` a model, at least one."""
+
+    version: Version
+    prepared: tuple[Prepared, ...]
 
 
 class Store(Protocol):
@@ -235,6 +282,15 @@ class Store(Protocol):
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         """Records holding each token (newest visible versions only)."""
 
+    def postings_among(self, tokens: Sequence[str], ids: Sequence[int]) -> Mapping[str, Sequence[Posting]]:
+        """``postings`` of the visible records of ``ids`` only, without reading those of others."""
+
+    def collection(self) -> Collection:
+        """Everything ``listing`` and ``postings`` would give, in one snapshot: to make a cache of."""
+
+    def changes_since(self, generation: int) -> Changes:
+        """The records touched by a version or an event committed after ``generation``."""
+
     def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
         """Vectors of ``model_id`` committed after ``generation`` (0 for all), with the generation read."""
 
@@ -246,6 +302,13 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release files and connections; further calls are errors."""
+
+
+class CarryingStore(Store, Protocol):
+    """A store whose versions can be taken to another one."""
+
+    def carry(self, slugs: Sequence[str]) -> tuple[Carried, ...]:
+        """Every version of these slugs, oldest first, with what it was published with; unknown slugs have none."""
 
 
 class Progress(Protocol):

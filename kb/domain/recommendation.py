@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -12,6 +12,8 @@ from kb.domain.soc import SocFamily
 from kb.domain.text import Text
 
 Target = Literal["latency", "throughput", "memory", "energy"]
+TARGETS: Final[tuple[Target, ...]] = ("latency", "throughput", "memory", "energy")
+Quality = Literal["latency", "throughput", "memory", "energy", "precision"]
 
 
 class Constraints(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,6 +41,22 @@ class CaseSupport(msgspec.Struct, frozen=True, kw_only=True):
     provenance: Provenance
 
 
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a strategy is expected to do to one quality of the run, relative to before it.
+
+    ``expected`` and ``interval`` are fractions saved (latency, memory, energy of a sample), gained (throughput) or lost
+    (precision: relative error added); negative means the other way. The interval holds the true value at ``level``; its upper end is
+    None where no bound is known. ``basis`` says where the figures come from, ``provenance`` is None for judgement.
+    """
+
+    quality: Quality
+    expected: float
+    interval: tuple[float, float | None]
+    level: float
+    basis: Text
+    provenance: Provenance | None = None
+
+
 class RankedStrategy(msgspec.Struct, frozen=True, kw_only=True):
     """``gain_fraction`` of the step (0..1) and the same in ns; ``interval`` holds it at
     ``interval_level``; ``provenance`` is the weakest tier among the figures used."""
@@ -55,6 +73,11 @@ class RankedStrategy(msgspec.Struct, frozen=True, kw_only=True):
     effort: Effort
     simulatable: bool
     rationale: Text = Text()
+    effects: tuple[Effect, ...] = ()
+
+    def effect(self, quality: Quality) -> Effect | None:
+        """The effect on one quality; None where nothing is known."""
+        return next((effect for effect in self.effects if effect.quality == quality), None)
 
 
 class Excluded(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +85,19 @@ class Excluded(msgspec.Struct, frozen=True, kw_only=True):
 
     id: StrategyId
     reason: Text
+
+
+class Percentile(msgspec.Struct, frozen=True, kw_only=True):
+    """Where this session stands among similar past cases: ``below`` (0..1) is the share of the ``n`` cases whose ``metric`` is smaller than
+    ``value`` (ties count half). ``group`` names the cases compared with; ``simulated`` of them come from the simulator."""
+
+    metric: str
+    value: float
+    unit: str
+    below: float
+    n: int
+    group: Text
+    simulated: int = 0
 
 
 class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,3 +108,6 @@ class Recommendation(msgspec.Struct, frozen=True, kw_only=True):
     feasible: bool
     closest: Text = Text()
     notes: tuple[Text, ...] = ()
+    front: tuple[StrategyId, ...] = ()
+    """Strategies that no other one beats in everything asked for; more than one where the targets conflict."""
+    percentiles: tuple[Percentile, ...] = ()

@@ -14,6 +14,8 @@ from kb.domain.text import Text
 from kb.errors import UsageError
 
 RECORD_SCHEMA: Final = 1
+SIMULATED_TAG: Final = "simulated"
+"""Put on a record that states simulated figures but carries no sessions to recompute them from, so that the lower tier hides nothing."""
 _SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,94}[a-z0-9])?\Z")
 
 
@@ -48,6 +50,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forb
     sessions: tuple[str, ...] = ()
     licence: str = "Apache-2.0"
     schema: int = RECORD_SCHEMA
+
+    @property
+    def simulated(self) -> bool:
+        """Whether its figures come from the simulated backend, recomputed or only stated to."""
+        return self.provenance == "simulated" or SIMULATED_TAG in self.tags
 
 
 def checked_slug(slug: str) -> str:

@@ -10,16 +10,16 @@ from kb.index.exact import ExactIndex
 if TYPE_CHECKING:
     from kb.domain.protocols import Ids, Index, Vectors
 
-KINDS: Final = ("auto", "exact", "faiss", "sq8")
+KINDS: Final = ("auto", "exact", "faiss", "pq")
 COARSE_FROM_ROWS: Final = 200_000
-"""Rows from which ``auto`` takes one byte a number and re-ranks exactly. Loading FAISS costs 230 ms of CPU, where a scan of a
+"""Rows from which ``auto`` scans codes and re-ranks exactly. Loading FAISS costs 230 ms of CPU, where a scan of a
 matrix over the cache costs 1 ms for 10,000 rows and 16 ms for 100,000: only a long-lived process over a large collection gains."""
 
 
 def make_index(ids: Ids, vectors: Vectors, *, kind: str = "auto") -> Index:
     """An index over ``ids`` (n,) int64 and ``vectors`` (n, dim) float32 with rows of length 1 or 0; ids may repeat.
 
-    ``exact`` and ``faiss`` give the same answers; ``sq8`` finds 99 of 100 of the ten best, with exact
+    ``exact`` and ``faiss`` give the same answers; ``pq`` finds 99 of 100 of the ten best, with exact
     scores. Raises UsageError for an unknown kind or arrays that do not fit.
     """
     if kind not in KINDS:
@@ -30,6 +30,6 @@ def make_index(ids: Ids, vectors: Vectors, *, kind: str = "auto") -> Index:
         from kb.index.faiss_flat import FaissFlatIndex
 
         return FaissFlatIndex(ids, vectors)
-    from kb.index.faiss_sq8 import FaissSq8Index
+    from kb.index.faiss_pq import FaissPqIndex
 
-    return FaissSq8Index(ids, vectors)
+    return FaissPqIndex(ids, vectors)

@@ -11,17 +11,14 @@ from typing import Final
 
 import numpy as np
 
+from kb.profile.digits import MOST_DIGITS, WORD, dots_before, short_numbers, values_of_runs, words
 from kb.session.session import Array
 
-MOST_DIGITS: Final = 19
-"""Nanoseconds since 1970 have 19; a leading 9 could pass int64 and is left to the caller."""
 DIGITS_AT_MOST: Final = 60
 """Of one number; more is not a profiler's."""
 _NUMBER: Final = re.compile(r"([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?", re.ASCII)
 _DOT: Final = ord(".")
-_ZERO: Final = ord("0")
 _NINE: Final = ord("9")
-_LARGEST_DIGIT: Final = 9
 _BLANKS: Final = (ord("\t"), ord(" "), ord("\r"))
 _POWERS: Final = 10 ** np.arange(MOST_DIGITS, dtype=np.int64)
 
@@ -31,14 +28,45 @@ def plain_decimals(codes: Array, starts: Array, ends: Array) -> tuple[Array, Arr
 
     ``codes`` is uint8. A plain cell's value is ``digits / 10 ** decimals``. Where ``plain`` is False the other two are 0.
     """
+    every = words(codes)
+    if not len(every) or not len(starts):
+        return np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64), np.zeros(len(starts), bool)
     ends = _without_blanks(codes, starts, ends)
     lengths = ends - starts
-    plain = (lengths > 0) & (lengths <= MOST_DIGITS + 1)
-    digits, decimals = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.int64)
-    for length in np.unique(lengths[plain]).tolist():
-        rows = np.flatnonzero(lengths == length)
-        digits[rows], decimals[rows], plain[rows] = _of_length(codes, starts[rows], length)
-    return digits, decimals, plain
+    if lengths.max() <= WORD:
+        digits, decimals, plain = short_numbers(every, ends, lengths)
+        dotted = decimals >= 0
+        plain &= lengths > dotted
+        return np.where(plain, digits, 0), np.where(plain & dotted, decimals, 0), plain
+    decimals = _decimals(every, ends, lengths)
+    dotted = decimals >= 0
+    if not dotted.any():
+        digits, plain = values_of_runs(every, ends, lengths)
+        count, decimals = lengths, np.zeros(len(starts), np.int64)
+    else:
+        decimals = np.where(dotted, decimals, 0)
+        whole, plain = values_of_runs(every, ends - decimals - dotted, lengths - decimals - dotted)
+        fraction, sound = values_of_runs(every, ends, decimals)
+        count = lengths - dotted
+        plain &= sound
+        digits = whole * _POWERS[np.minimum(decimals, MOST_DIGITS - 1)] + fraction
+    plain &= (count > 0) & (count <= MOST_DIGITS)
+    longest = np.flatnonzero(plain & (count == MOST_DIGITS))
+    first = codes[starts[longest]]
+    plain[longest] = (first < _NINE) & (first != _DOT)
+    return np.where(plain, digits, 0), np.where(plain, decimals, 0), plain
+
+
+def _decimals(every: Array, ends: Array, lengths: Array) -> Array:
+    """Characters after the dot of each cell; -1 where none is found among its last ``MOST_DIGITS`` + 1."""
+    found = dots_before(every, ends, lengths)
+    for skipped in (WORD, 2 * WORD):
+        open_still = np.flatnonzero((found < 0) & (lengths > skipped))
+        if not len(open_still):
+            break
+        more = dots_before(every, ends[open_still] - skipped, lengths[open_still] - skipped)
+        found[open_still] = np.where(more >= 0, more + skipped, -1)
+    return found
 
 
 def scaled_to(digits: Array, decimals: Array, power: int, limit: int) -> tuple[Array, Array]:
@@ -84,22 +112,3 @@ def _without_blanks(codes: Array, starts: Array, ends: Array) -> Array:
             break
         ends = ends - blank
     return ends
-
-
-def _of_length(codes: Array, starts: Array, length: int) -> tuple[Array, Array, Array]:
-    cells = codes[starts[:, None] + np.arange(length)]
-    dots = cells == _DOT
-    numbers = cells - np.uint8(_ZERO)
-    count = dots.sum(axis=1)
-    plain = ((numbers <= _LARGEST_DIGIT) | dots).all(axis=1) & (count <= 1) & (length - count >= 1) & (length - count <= MOST_DIGITS)
-    if length >= MOST_DIGITS:
-        plain &= (length - count < MOST_DIGITS) | (np.where(dots[:, 0], cells[:, min(1, length - 1)], cells[:, 0]) < _NINE)
-    place = np.where(count == 1, dots.argmax(axis=1), length)
-    value = np.zeros(len(starts), np.int64)
-    for dot in np.unique(place[plain]).tolist():
-        # Nearly always one position, as all cells of one length have as many decimals.
-        rows = np.flatnonzero(plain & (place == dot))
-        kept = [index for index in range(length) if index != dot]
-        value[rows] = numbers[rows[:, None], np.array(kept)].astype(np.int64) @ _POWERS[len(kept) - 1 :: -1][: len(kept)]
-    decimals = np.where(plain & (count == 1), length - 1 - place, 0)
-    return value, decimals, plain

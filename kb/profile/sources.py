@@ -10,6 +10,7 @@ from typing import Final
 from kb.domain.protocols import Backend
 from kb.domain.sniff import Sniff
 from kb.errors import UnusableCaptureError
+from kb.profile.allocation import keep_freed_blocks
 from kb.profile.ascend.backend import ALLOWED, ASCEND
 from kb.profile.ascend.recipes import capture_commands
 from kb.profile.chrome.backend import ALLOWED as CHROME_ALLOWED
@@ -47,8 +48,8 @@ def load(path: Path) -> tuple[Session, ...]:
             from kb.profile.archives import unpacked  # zip and tar cost 15 ms that folders need not pay
 
             with unpacked(path) as folder:
-                return _loaded(folder)
-        return _loaded(path)
+                return _loaded(folder, str(path))
+        return _loaded(path, str(path))
 
 
 def _is_archive(path: Path) -> bool:
@@ -59,11 +60,12 @@ def _sniffed(path: Path) -> Sniff | None:
     return next((seen for backend in BACKENDS if (seen := backend.sniff(path)) is not None), None)
 
 
-def _loaded(path: Path) -> tuple[Session, ...]:
+def _loaded(path: Path, shown: str) -> tuple[Session, ...]:
+    keep_freed_blocks()
     for backend in BACKENDS:
         if backend.sniff(path) is not None:
             return tuple(backend.load(path))
-    raise UnusableCaptureError(f"{path}: {_seen(path)}", allowed=f"{ALLOWED}; {CHROME_ALLOWED}; or a .prof file", do=capture_commands())
+    raise UnusableCaptureError(f"{shown}: {_seen(path)}", allowed=f"{ALLOWED}; {CHROME_ALLOWED}; or a .prof file", do=capture_commands())
 
 
 def _inside(seen: Sniff, folder: Path, archive: Path) -> Sniff:

@@ -1,18 +1,31 @@
-"""Expected gain of one strategy against one finding: weighted outcomes, an interval, and a confidence."""
+"""Expected gain of one strategy against one finding: outcomes of past cases and of grown runs, an interval, and a confidence."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from kb.domain.catalogue import Strategy
 from kb.domain.finding import Finding
-from kb.domain.provenance import weakest
-from kb.domain.recommendation import RankedStrategy
+from kb.domain.provenance import Provenance, rank_of, weakest
+from kb.domain.recommendation import CaseSupport, RankedStrategy
 from kb.domain.text import Text
+from kb.recommend.experience import Estimate
 from kb.recommend.support import Support, bound_fraction
 from kb.recommend.weights import Weights
 
+GROWN: Final[Provenance] = "simulated"
+"""Tier of what grown runs say."""
 
-def expectation(finding: Finding, strategy: Strategy, support: tuple[Support, ...], step_ns: int, weights: Weights) -> RankedStrategy:
-    """The strategy with its expected gain. ``step_ns`` is the length of the step the finding belongs to, ns."""
+
+def expectation(finding: Finding, strategy: Strategy, support: tuple[Support, ...], step_ns: int, weights: Weights,
+                estimate: Estimate | None = None) -> RankedStrategy:  # fmt: skip
+    """The strategy with its expected gain. ``step_ns`` is the length of the step the finding belongs to, ns.
+
+    ``estimate`` is what grown runs say; then only cases of a tier as strong count into the figures, claims are listed and no more.
+    Without it, cases are scaled to the finding and never exceed its bound; without cases, a prior part of the bound is expected.
+    """
+    if estimate is not None:
+        return _learnt(strategy, finding.cause, support, step_ns, weights, estimate)
     usable = [item for item in support if item.step_gain is not None and item.weight > 0]
     bound = bound_fraction(finding)
     gain, interval = _from_cases(usable, bound) if usable else (weights.prior_share_of_bound * bound, (0.0, bound))
@@ -30,6 +43,52 @@ def expectation(finding: Finding, strategy: Strategy, support: tuple[Support, ..
         simulatable=strategy.simulatable,
         rationale=_rationale(usable, bound),
     )
+
+
+def unprompted(strategy: Strategy, step_ns: int, weights: Weights, estimate: Estimate) -> RankedStrategy:
+    """A strategy that no finding asks for, on the word of grown runs alone. Its cause is the first it is meant for."""
+    return _learnt(strategy, strategy.addresses[0], (), step_ns, weights, estimate)
+
+
+def _learnt(
+    strategy: Strategy, cause: str, support: tuple[Support, ...], step_ns: int, weights: Weights, estimate: Estimate
+) -> RankedStrategy:
+    strong = [
+        item for item in support if item.step_gain is not None and item.weight > 0 and rank_of(item.case.provenance) >= rank_of(GROWN)
+    ]
+    gain, (low, high), confidence = _combined(strong, estimate, weights)
+    gain = max(0.0, gain)
+    grown = tuple(
+        CaseSupport(ref=run, similarity=round(alike, 4), gain_fraction=own, provenance=GROWN) for run, alike, own in estimate.similar
+    )
+    return RankedStrategy(
+        id=strategy.id,
+        cause=cause,
+        gain_fraction=gain,
+        gain_ns=round(gain * step_ns),
+        interval=(min(low, gain), max(high, gain)),
+        interval_level=weights.interval_level,
+        confidence=confidence,
+        cases=(*(item.case for item in support), *grown),
+        provenance=weakest(GROWN, *(item.case.provenance for item in strong)),
+        effort=strategy.effort,
+        simulatable=strategy.simulatable,
+        rationale=_learnt_rationale(estimate, len(strong)),
+    )
+
+
+def _combined(strong: list[Support], estimate: Estimate, weights: Weights) -> tuple[float, tuple[float, float], float]:
+    """(gain, interval, confidence): cases as strong as the estimate pull it, by their weight."""
+    total = sum(item.weight for item in strong) * weights.case_worth
+    whole = total + weights.estimate_worth
+    if not strong:
+        return estimate.gain, estimate.interval, estimate.probability
+    mean = sum((item.step_gain or 0.0) * item.weight for item in strong) / sum(item.weight for item in strong)
+    gain = (estimate.gain * weights.estimate_worth + mean * total) / whole
+    worked = sum(item.weight for item in strong if item.worked) / sum(item.weight for item in strong)
+    shift = gain - estimate.gain
+    spread = (min(estimate.interval[0] + shift, mean), max(estimate.interval[1] + shift, mean))
+    return gain, spread, (estimate.probability * weights.estimate_worth + worked * total) / whole
 
 
 def _from_cases(usable: list[Support], bound: float) -> tuple[float, tuple[float, float]]:
@@ -67,4 +126,14 @@ def _rationale(usable: list[Support], bound: float) -> Text:
     return Text(
         zh=f"依据 {count} 个案例，按本次暴露占比换算，上限为单步的 {ceiling}",
         en=f"from {count} case{'s' * (count > 1)}, rescaled to the share exposed here; bound {ceiling} of the step",
+    )
+
+
+def _learnt_rationale(estimate: Estimate, strong: int) -> Text:
+    count = max(1, round(estimate.outcomes))
+    cases_zh = f"，并结合 {strong} 个同级或更强的案例" if strong else ""
+    cases_en = f", with {strong} case{'s' * (strong > 1)} as strong or stronger" if strong else ""
+    return Text(
+        zh=f"相似的仿真运行中约 {count} 个试验结果，按本次暴露占比换算{cases_zh}（每样本设备时间）",
+        en=f"from about {count} tried outcomes in similar simulated runs, adapted to what is exposed here{cases_en} (device time a sample)",
     )

@@ -3,35 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from kb.domain.catalogue import Catalogue
+from kb.domain.catalogue import Catalogue, Strategy
 from kb.domain.diagnosis import Diagnosis
 from kb.domain.finding import Finding
 from kb.domain.provenance import rank_of
 from kb.domain.recommendation import Constraints, Excluded, RankedStrategy, Recommendation
 from kb.domain.soc import SocFamily
 from kb.domain.text import Text
-from kb.recommend.expectation import expectation
+from kb.recommend.expectation import expectation, unprompted
 from kb.recommend.filters import exclusion
+from kb.recommend.learnt import NOTHING, Learnt
 from kb.recommend.support import PastCase, supports
 from kb.recommend.weights import Weights
 
+_UNPROMPTED: Final = Text(
+    zh="没有发现；下列策略只因相似运行中有收益而列出", en="no finding: what follows is listed only because it gained in similar runs"
+)
+
 
 def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights, *,
-              family: SocFamily, phase: str | None) -> Recommendation:  # fmt: skip
+              family: SocFamily, phase: str | None, learnt: Learnt = NOTHING) -> Recommendation:  # fmt: skip
     """Strategies for every finding, best first.
 
-    ``past`` is what search found for this diagnosis, ``family`` the session's SoC family and ``phase`` its phase.
+    ``past`` is what search found for this diagnosis, ``family`` the session's SoC family and ``phase`` its phase. ``learnt`` is what
+    grown runs say about this session; strategies that gained in similar runs are then offered although no finding asks for them.
     ``feasible`` is False when the latency limit stays out of reach even if every gain came true, or when every
     strategy was excluded.
     """
-    ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase)
+    ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase, learnt)
     best = _best_per_strategy(ranked)
     # A stable sort: equal expectations keep the catalogue's order, most direct answer first.
     by_gain = sorted(best, key=lambda item: -item.gain_fraction * weights.tier_weight[item.provenance])
     ordered = _tiers_first(by_gain, weights.equal_fit)
     closest = _shortfall(diagnosis, ordered, constraints)
-    notes = (*_silence(diagnosis), *_expected_shortfall(diagnosis, ordered, constraints, closest), *_origin(diagnosis))
+    doubts = _expected_shortfall(diagnosis, ordered, constraints, closest)
+    notes = (*_silence(diagnosis, ordered), *_basis(ordered, learnt), *doubts, *_origin(diagnosis))
     blocked = bool(excluded) and not ordered
     return Recommendation(
         strategies=tuple(ordered),
@@ -43,19 +51,35 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
 
 
 def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights,
-                family: SocFamily, phase: str | None) -> tuple[list[RankedStrategy], list[Excluded]]:  # fmt: skip
+                family: SocFamily, phase: str | None, learnt: Learnt) -> tuple[list[RankedStrategy], list[Excluded]]:  # fmt: skip
     ranked: list[RankedStrategy] = []
     excluded: list[Excluded] = []
+
+    def allowed(strategy: Strategy) -> bool:
+        removed = exclusion(strategy, constraints, family, phase)
+        if removed is None and strategy.id in learnt.unfit:
+            removed = Excluded(id=strategy.id, reason=learnt.unfit[strategy.id])
+        if removed is not None:
+            excluded.append(removed)
+        return removed is None
+
     for finding in diagnosis.all_findings():
         for identifier in _answers(finding, past):
             strategy = catalogue.strategy(identifier)
-            removed = exclusion(strategy, constraints, family, phase)
-            if removed is not None:
-                excluded.append(removed)
-                continue
-            support = supports(finding, strategy.id, past, family, weights)
-            ranked.append(expectation(finding, strategy, support, _step_ns(finding), weights))
+            if allowed(strategy):
+                support = supports(finding, strategy.id, past, family, weights)
+                ranked.append(expectation(finding, strategy, support, _step_ns(finding), weights, learnt.estimates.get(strategy.id)))
+    answered = {item.id for item in ranked} | {item.id for item in excluded}
+    for identifier, estimate in learnt.estimates.items():
+        known = catalogue.strategies.get(identifier)
+        if known is not None and identifier not in answered and estimate.gain > learnt.least_gain and allowed(known):
+            ranked.append(unprompted(known, _longest_step(diagnosis), weights, estimate))
     return ranked, excluded
+
+
+def _basis(ordered: Sequence[RankedStrategy], learnt: Learnt) -> tuple[Text, ...]:
+    """What the gains rest on, where grown runs were asked."""
+    return (learnt.note,) if ordered and learnt.note.en else ()
 
 
 def _answers(finding: Finding, past: tuple[PastCase, ...]) -> tuple[str, ...]:
@@ -91,7 +115,8 @@ def _tiers_first(ordered: list[RankedStrategy], equal_fit: float) -> list[Ranked
 def _outranks(item: RankedStrategy, above: RankedStrategy, equal_fit: float) -> bool:
     if not item.cases or not above.cases:
         return bool(item.cases) and not above.cases
-    return abs(_fit(item) - _fit(above)) <= equal_fit and rank_of(item.provenance) > rank_of(above.provenance)
+    stronger = rank_of(item.provenance) > rank_of(above.provenance)
+    return stronger and item.gain_fraction > 0 and abs(_fit(item) - _fit(above)) <= equal_fit
 
 
 def _fit(item: RankedStrategy) -> float:
@@ -137,10 +162,12 @@ def _expected_shortfall(
     )
 
 
-def _silence(diagnosis: Diagnosis) -> tuple[Text, ...]:
+def _silence(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy]) -> tuple[Text, ...]:
     """No finding is an all-clear only when everything was judged."""
     if diagnosis.all_findings():
         return ()
+    if ordered:
+        return (_UNPROMPTED,)
     skipped = {note.cause for session in diagnosis.sessions for note in session.not_judged} | {
         note.cause for note in diagnosis.cluster.not_judged
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from kb.domain.case import Case, Hit, Outcome
+from kb.domain.case import Case, Hit, Outcome, Result
 from kb.domain.catalogue import StrategyId
 from kb.domain.finding import Finding
 from kb.domain.provenance import Provenance
@@ -14,11 +14,19 @@ from kb.domain.soc import SocFamily
 from kb.recommend.weights import Weights
 
 
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody tried a version. ``gain_fraction`` of the step as they typed it, None where they did not say."""
+
+    result: Result
+    gain_fraction: float | None = None
+
+
 class PastCase(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that search found, with its place in the answer."""
+    """A record that search found, with its place in the answer and what users of it reported."""
 
     hit: Hit
     record: Record
+    uses: tuple[Use, ...] = ()
 
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +50,10 @@ def supports(
         for case in item.record.cases:
             if case.cause != finding.cause or not _same_family(case, family):
                 continue
-            found += [_support(finding, case, outcome, item, family, weights) for outcome in case.outcomes if outcome.strategy == strategy]
+            own = [outcome for outcome in case.outcomes if outcome.strategy == strategy]
+            found += [_support(finding, case, outcome, item, family, weights) for outcome in own]
+            if any(outcome.reported_to_work for outcome in own):
+                found += [_used(finding, case, use, item, family, weights) for use in item.uses]
     return tuple(sorted(found, key=lambda support: -support.weight))
 
 
@@ -60,6 +71,19 @@ def _support(finding: Finding, case: Case, outcome: Outcome, item: PastCase, fam
         step_gain=_rescaled(gain, outcome, finding),
         weight=similarity * certainty * weights.tier_weight[tier],
         worked=outcome.reported_to_work and outcome.result == "improved",
+    )
+
+
+def _used(finding: Finding, case: Case, use: Use, item: PastCase, family: SocFamily, weights: Weights) -> Support:
+    """A use as a support: a claim, since its gain was typed."""
+    similarity = max(0.0, item.hit.similarity or 0.0)
+    certainty = weights.family_unknown_discount if "unknown" in (case.context.soc_family, family) else 1.0
+    gain = use.gain_fraction if use.result != "unknown" else None
+    return Support(
+        case=CaseSupport(ref=f"{item.hit.slug}@{item.hit.version}", similarity=similarity, gain_fraction=gain, provenance="claimed"),
+        step_gain=None if gain is None else min(gain, bound_fraction(finding)),
+        weight=similarity * certainty * weights.tier_weight["claimed"] * weights.use_worth,
+        worked=use.result == "improved",
     )
 
 

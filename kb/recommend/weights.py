@@ -20,6 +20,9 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     case_saturation: float
     interval_level: float
     equal_fit: float
+    case_worth: float
+    estimate_worth: float
+    use_worth: float
     reasons: Mapping[str, str]
 
 

@@ -10,7 +10,9 @@ from kb.domain.accounting import PARTS
 from kb.domain.case import Answer
 from kb.domain.comparison import Comparison
 from kb.domain.diagnosis import Diagnosis, SessionDiagnosis
+from kb.domain.field import FieldAnswer
 from kb.domain.finding import Finding, Healthy, NotJudged
+from kb.domain.plan import Plan
 from kb.domain.protocols import Summary
 from kb.domain.recommendation import Recommendation
 from kb.domain.version import Version
@@ -118,7 +120,21 @@ def recommendation_payload(recommendation: Recommendation) -> dict[str, Any]:
         "feasible": recommendation.feasible,
         "closest": plain(recommendation.closest),
         "notes": [plain(note) for note in recommendation.notes],
+        "front": list(recommendation.front),
+        "percentiles": [plain(item) for item in recommendation.percentiles],
     }
+
+
+def plan_payload(plan: Plan) -> dict[str, Any]:
+    """``kb plan --json``."""
+    found: dict[str, Any] = plain(plan)
+    return found
+
+
+def field_payload(answer: FieldAnswer) -> dict[str, Any]:
+    """``kb recommend --symptom --json``."""
+    found: dict[str, Any] = plain(answer)
+    return found
 
 
 def comparison_payload(comparison: Comparison) -> dict[str, Any]:

@@ -23,7 +23,7 @@ def version_document(version: Version, catalogue: Catalogue, lang: Lang) -> Docu
     so that an old version reads the same for ever."""
     record, words = version.record, labels(lang)
     blocks: list[Block] = [Heading(1, record.title.pick(lang)), Bullets(_identity(version, words))]
-    if record.provenance == "simulated":
+    if record.simulated:
         blocks.append(Note("simulated", words("simulated")))
     blocks.append(Paragraph(record.summary.pick(lang)))
     for case in record.cases:
@@ -41,7 +41,7 @@ def draft_document(record: Record, made_from: str, lang: Lang) -> Document:
     words = labels(lang)
     origin = words.either(f"由 {made_from} 生成，尚未发布", f"made from {made_from}, not published")
     blocks: list[Block] = [Heading(1, record.title.pick(lang)), Note("caution", origin)]
-    if record.provenance == "simulated":
+    if record.simulated:
         blocks.append(Note("simulated", words("simulated")))
     blocks += [Paragraph(record.summary.pick(lang)), Prose(record.body.pick(lang)), *_tail(record, words)]
     return Document(tuple(blocks))

@@ -9,19 +9,18 @@ from kb.domain.text import Text
 from kb.domain.version import Version
 
 
-def with_cards(reasons: Mapping[int, tuple[Why, ...]], versions: Mapping[int, Version]) -> dict[int, tuple[Why, ...]]:
-    """The reasons of every record, where a recipe whose card scores higher gets the difference as a reason of its own.
+def raised_by_cards(scores: Mapping[int, float], versions: Mapping[int, Version]) -> dict[int, Why]:
+    """For every recipe whose card scores higher, the difference as a reason of its own.
 
     The card's few words sit closer to a short question than the recipe's many, although both say the same.
     """
-    scores = {record: sum(why.contribution for why in found) for record, found in reasons.items()}
-    recipes = {version.record.slug: record for record, version in versions.items() if version.record.kind == "recipe"}
-    raised = dict(reasons)
-    for record, version in versions.items():
+    recipes = {version.record.slug: place for place, version in versions.items() if version.record.kind == "recipe"}
+    raised: dict[int, Why] = {}
+    for place, version in versions.items():
         for slug in version.record.links if version.record.kind == "card" else ():
             recipe = recipes.get(slug)
-            if recipe is not None and scores[record] > scores[recipe]:
-                raised[recipe] = (*reasons[recipe], _by_card(version.record.slug, scores[record] - scores[recipe]))
+            if recipe is not None and scores[place] > scores[recipe] + (raised[recipe].contribution if recipe in raised else 0.0):
+                raised[recipe] = _by_card(version.record.slug, scores[place] - scores[recipe])
     return raised
 
 

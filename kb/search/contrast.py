@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from kb.domain.case import Outcome
@@ -11,7 +11,8 @@ from kb.domain.protocols import Store
 from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.domain.version import Version
-from kb.search.prepare import AGAINST, against_token
+from kb.search.filters import Candidates
+from kb.search.levers import AGAINST, against_token
 
 READ: Final = 4
 """Records read for each lever, the newest: more than are shown, as their worse outcomes come first."""
@@ -20,16 +21,17 @@ SHOWN: Final = 2
 _VERBS: Final[Mapping[str, Text]] = {"worse": Text(zh="反而变差", en="made it worse"), "no_gain": Text(zh="没有收益", en="gained nothing")}
 
 
-def contrasts(hits: Sequence[Version], store: Store, catalogue: Catalogue, allowed: Container[int]) -> dict[str, tuple[Text, ...]]:
+def contrasts(hits: Sequence[Version], store: Store, catalogue: Catalogue, candidates: Candidates) -> dict[str, tuple[Text, ...]]:
     """By content hash of each hit with a lever that helped: what the same lever did where it did not help.
 
-    Only the records of ``allowed`` are looked at. Worse outcomes come first.
+    Only candidates are looked at. Worse outcomes come first.
     """
     levers = {hit.sha256: _helpful(hit.record) for hit in hits}
     wanted = list(dict.fromkeys(lever for own in levers.values() for lever in own))
     if not wanted:
         return {}
-    against = {lever: tuple(_against(lever, store, allowed)) for lever in wanted}
+    known = candidates.corpus.postings([against_token(lever) for lever in wanted])
+    against = {lever: tuple(_against(lever, known[against_token(lever)][0], store, candidates)) for lever in wanted}
     others = {
         own: [found for lever in named for found in against[lever] if found[0].sha256 != own][:SHOWN] for own, named in levers.items()
     }
@@ -42,10 +44,11 @@ def _helpful(record: Record) -> tuple[str, ...]:
     return tuple(dict.fromkeys(outcome.strategy for outcome in outcomes if outcome.result == "improved"))
 
 
-def _against(lever: str, store: Store, allowed: Container[int]) -> Iterator[tuple[Version, Outcome]]:
+def _against(lever: str, places: Iterable[int], store: Store, candidates: Candidates) -> Iterator[tuple[Version, Outcome]]:
     """Outcomes of the lever that are no gain, worse ones first."""
-    token = against_token(lever)
-    ids = [row.id for row in store.postings([token])[token] if row.id in allowed][-READ:]
+    ids = sorted(candidates.corpus.ids[place] for place in places if candidates.langs[place])[-READ:]
+    if not ids:
+        return
     found = [
         (version, outcome)
         for version in store.versions(ids).values()

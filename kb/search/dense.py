@@ -6,7 +6,7 @@ hundred thousand rows no index is faster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from kb.domain.protocols import Embedder, Store
-from kb.domain.text import LANGS, Lang
 from kb.index.cache import current_parts
 from kb.index.rows import rows_of
+from kb.search.corpus import CODES, Corpus
+from kb.search.filters import Candidates
 from kb.search.fusion import Moments, Scores, moments, settled
+from kb.search.tally_arrays import column, top_places
 from kb.search.weights import Weights
 
 if TYPE_CHECKING:
@@ -53,7 +55,10 @@ class VectorView:
         at = int(np.searchsorted(self.ids, record))
         if at == len(self.ids) or self.ids[at] != record:
             return self.blocks[0][:0]
-        return self.gathered(np.arange(self.starts[at], self.starts[at] + self.counts[at]))
+        first = int(self.starts[at])
+        if first + self.counts[at] <= len(self.blocks[0]):
+            return self.blocks[0][first : first + int(self.counts[at])]
+        return self.gathered(np.arange(first, first + int(self.counts[at])))
 
     def gathered(self, rows: Ids) -> Vectors:
         """Copies of the vectors at ``rows``, ascending."""
@@ -91,27 +96,47 @@ def current(view: VectorView | None, store: Store, embedder: Embedder) -> Vector
     return load_vectors(store, embedder)
 
 
-def score_dense(query: Vectors, view: VectorView, languages: Mapping[int, Lang], embedder: str, weights: Weights) -> Scores | None:
-    """Cosine of each candidate (the keys of ``languages``), the best over its vectors; None when no candidate has one."""
-    members = {lang: np.array([record for record, own in languages.items() if own == lang], dtype=np.int64) for lang in LANGS}
-    allowed = np.isin(view.ids, np.concatenate(list(members.values())))
-    if not allowed.any() or not query.any():
+def score_dense(query: Vectors, view: VectorView, candidates: Candidates, embedder: str, weights: Weights) -> Scores | None:
+    """Cosine of each candidate, the best over its vectors; None when no candidate has one."""
+    if not query.any():
         return None
-    ids, values = view.ids[allowed], _best_products(query, view, allowed)
-    ranking = np.lexsort((ids, -values))
-    ids, values = ids[ranking], values[ranking]
-    groups = {lang: np.isin(ids, group) for lang, group in members.items()}
-    own = {lang: _moments(values[mask].astype(np.float64)) for lang, mask in groups.items()}
+    langs = np.frombuffer(candidates.langs, np.uint8)
+    places = aligned(view, candidates.corpus)
+    allowed = (places >= 0) & (langs[places] > 0)
+    if not allowed.any():
+        return None
+    raw = np.full(len(langs), np.nan)
+    raw[places[allowed]] = _best_products(query, view, allowed)
+    known = ~np.isnan(raw)
+    held = {lang: np.flatnonzero((langs == code) & known) for lang, code in CODES.items()}
     calibration = weights.calibration(embedder)
     fixed = Moments(calibration.center, calibration.scale, 1, calibration.center)
+    ids = column(candidates.corpus, "ids", np.int64)
     return Scores(
-        raw=dict(zip(ids.tolist(), values.tolist(), strict=True)),
-        order={lang: ids[mask].tolist() for lang, mask in groups.items()},
-        moments=settled(own, fixed, weights.minimum_group),
+        value=lambda place: None if math.isnan(value := raw.item(place)) else value,
+        top=lambda lang, depth: top_places(held[lang], raw[held[lang]], ids, depth),
+        moments=settled({lang: _moments(raw[own]) for lang, own in held.items()}, fixed, weights.minimum_group),
         absent=None,
         weight=weights.dense,
         widest=weights.widest,
+        ranked=int(known.sum()),
+        raw=raw,
     )
+
+
+def aligned(view: VectorView, corpus: Corpus) -> Ids:
+    """The place of each of the view's ids in the corpus, -1 for a record that is not visible; worked out once for both."""
+    known = corpus.memo.get("aligned")
+    if known is None or known[0] is not view:
+        ids = column(corpus, "ids", np.int64)
+        order = np.argsort(ids, kind="stable")
+        # The last of equal ids: a record touched since the cache stands a second time, behind the place that is not visible any more.
+        at = np.searchsorted(ids, view.ids, side="right", sorter=order) - 1
+        found = order[np.maximum(at, 0)] if len(order) else np.zeros(len(view.ids), dtype=np.int64)
+        places = np.where(ids[found] == view.ids, found, -1) if len(order) else np.full(len(view.ids), -1)
+        known = corpus.memo["aligned"] = (view, places)
+    places_of_view: Ids = known[1]
+    return places_of_view
 
 
 def _best_products(query: Vectors, view: VectorView, allowed: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Vectors:

@@ -8,7 +8,6 @@ from typing import Final
 from kb.domain.case import Why
 from kb.domain.catalogue import GlossaryRow
 from kb.domain.text import Lang, Text
-from kb.search.fusion import Scores
 from kb.search.lexical import Lexical
 
 SHOWN_WORDS: Final = 5
@@ -20,24 +19,23 @@ _FIELD_NAMES: Final[Mapping[str, Text]] = {
 _LANGUAGE_NAMES: Final[Mapping[str, Text]] = {"zh": Text(zh="中文", en="Chinese"), "en": Text(zh="英文", en="English")}
 
 
-def text_reason(record: int, lang: Lang, dense: Scores, field: str) -> Iterator[Why]:
+def text_reason(cosine: float | None, contribution: float, field: str) -> Iterator[Why]:
     """The cosine with the record's nearest field; nothing for a record without vectors."""
-    cosine = dense.raw.get(record)
     if cosine is None:
         return
     name, _, side = field.partition(".")
-    place = Text()
+    said = Text()
     if field:
         where, tongue = _FIELD_NAMES[name], _LANGUAGE_NAMES[side]
-        place = Text(zh=f"（{where.zh}，{tongue.zh}）", en=f" ({where.en}, {tongue.en})")
+        said = Text(zh=f"（{where.zh}，{tongue.zh}）", en=f" ({where.en}, {tongue.en})")
     yield Why(
         feature="text",
-        text=Text(zh=f"文本相似度 {cosine:.2f}{place.zh}", en=f"text similarity {cosine:.2f}{place.en}"),
-        contribution=dense.contribution(record, lang),
+        text=Text(zh=f"文本相似度 {cosine:.2f}{said.zh}", en=f"text similarity {cosine:.2f}{said.en}"),
+        contribution=contribution,
     )
 
 
-def word_reasons(record: int, lang: Lang, lexical: Lexical, parts: Mapping[str, float], glossary: Sequence[GlossaryRow]) -> Iterator[Why]:
+def word_reasons(place: int, lang: Lang, lexical: Lexical, parts: Mapping[str, float], glossary: Sequence[GlossaryRow]) -> Iterator[Why]:
     """The shared words, and each glossary row that brought one. The baseline of the balancing goes with the words."""
     added = lexical.question.added
     scale = lexical.scores.weight / lexical.scores.moments[lang].spread(lexical.scores.widest)
@@ -50,9 +48,9 @@ def word_reasons(record: int, lang: Lang, lexical: Lexical, parts: Mapping[str, 
     yield Why(
         feature="words",
         text=Text(zh=f"共同的词：{words}", en=f"shared words: {words}") if own else Text(zh="没有共同的词", en="no shared words"),
-        contribution=lexical.scores.contribution(record, lang) - sum(rows.values()),
+        contribution=lexical.scores.contribution(place, lang) - sum(rows.values()),
     )
-    for entry in glossary:
+    for entry in glossary if rows else ():
         if entry.id in rows:
             yield Why(
                 feature=f"glossary:{entry.id}",

@@ -8,25 +8,18 @@ before they are added.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
-from kb.domain.text import Lang
+import msgspec
 
-CHINESE_ABOVE: Final = 0.5
-"""A document counts as Chinese above this share of Chinese text."""
+from kb.domain.text import LANGS, Lang
+
 _EPSILON: Final = 1e-9
 
 
-def language_of(share: float) -> Lang:
-    """The group a document is balanced in."""
-    return "zh" if share > CHINESE_ABOVE else "en"
-
-
-@dataclass(frozen=True, slots=True)
-class Moments:
+class Moments(msgspec.Struct, frozen=True):
     """Mean and deviation of ``count`` raw scores, and the largest of them."""
 
     mean: float
@@ -70,56 +63,63 @@ def settled(groups: Mapping[Lang, Moments], fixed: Moments, minimum: int) -> dic
     return {lang: group if group.count >= minimum else fallback for lang, group in groups.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(msgspec.Struct, frozen=True):
     """One scorer's answer over all candidates.
 
-    ``raw``: score by record id. ``order``: ids of each language, best first. ``absent``: the raw score of a
-    record that is not in ``raw``; None = the scorer has no opinion of it, and adds nothing.
+    ``value``: the raw score of a place, None where the scorer did not rank it. ``top``: at most so many places of a language, best
+    first, smaller id first among equals; fewer only when no more are ranked. ``absent``: the raw score of a place that is
+    not ranked; None = the scorer has no opinion of it, and adds nothing.
     """
 
-    raw: Mapping[int, float]
-    order: Mapping[Lang, Sequence[int]]
+    value: Callable[[int], float | None]
+    top: Callable[[Lang, int], Sequence[int]]
     moments: Mapping[Lang, Moments]
     absent: float | None
     weight: float
     widest: float
+    ranked: int
+    """How many places have a raw score."""
+    raw: Any = None
+    """All raw scores by place as a numpy array, NaN or 0 for what is not ranked; None where there is none."""
 
-    def contribution(self, record: int, lang: Lang) -> float:
+    def contribution(self, place: int, lang: Lang) -> float:
         """What this scorer adds to the record's score."""
-        return self._weighed(self.raw.get(record, self.absent), lang)
+        value = self.value(place)
+        return self.weighed(self.absent if value is None else value, lang)
 
-    def bound(self, lang: Lang, depth: int) -> float:
-        """The most that a record of ``lang`` outside the first ``depth`` of this scorer can get."""
-        order = self.order.get(lang, ())
-        unranked = self._weighed(self.absent, lang)
-        return max(unranked, self.contribution(order[depth], lang)) if len(order) > depth else unranked
-
-    def _weighed(self, value: float | None, lang: Lang) -> float:
+    def weighed(self, value: float | None, lang: Lang) -> float:
+        """What a raw score adds."""
         return 0.0 if value is None else self.weight * self.moments[lang].balanced(value, self.widest)
 
 
-def best(scorers: Sequence[Scores], languages: Mapping[int, Lang], count: int, pool: int, also: Iterable[int] = ()) -> list[int]:
-    """Ids of the ``count`` best by the sum of contributions, best first, ties by smaller id, then those of ``also``.
+def best(scorers: Sequence[Scores], language: Callable[[int], Lang], ids: Sequence[int], count: int, pool: int,
+         also: Iterable[int] = ()) -> list[int]:  # fmt: skip
+    """Places of the ``count`` best by the sum of contributions, best first, ties by smaller id, then those of ``also``.
 
     Only the first ``pool`` of each scorer and language are added up at first; the pool grows until no record outside
-    can enter, so that the answer equals adding up everything. ``also`` are ids that must be looked at.
+    can enter, so that the answer equals adding up everything. ``also`` are places that must be looked at.
     """
     wanted = list(also)
-    deepest = max((len(order) for scores in scorers for order in scores.order.values()), default=0)
     while True:
-        members = set(chain(wanted, *(order[:pool] for scores in scorers for order in scores.order.values())))
-        scored = sorted((-total(scorers, record, languages[record]), record) for record in members)
-        if pool >= deepest or (len(scored) >= count and -scored[count - 1][0] > _beyond(scorers, pool)):
-            return list(dict.fromkeys((*(record for _, record in scored[:count]), *wanted)))
+        tops = [{lang: scores.top(lang, pool + 1) for lang in LANGS} for scores in scorers]
+        members = set(chain(wanted, *(places[:pool] for own in tops for places in own.values())))
+        scored = sorted((-total(scorers, place, language(place)), ids[place], place) for place in members)
+        deeper = any(len(places) > pool for own in tops for places in own.values())
+        if not deeper or (len(scored) >= count and -scored[count - 1][0] > _beyond(scorers, tops, pool)):
+            return list(dict.fromkeys((*(place for _, _, place in scored[:count]), *wanted)))
         pool *= 4
 
 
-def total(scorers: Sequence[Scores], record: int, lang: Lang) -> float:
+def total(scorers: Sequence[Scores], place: int, lang: Lang) -> float:
     """Sum of the scorers' contributions."""
-    return sum(scores.contribution(record, lang) for scores in scorers)
+    return sum(scores.contribution(place, lang) for scores in scorers)
 
 
-def _beyond(scorers: Sequence[Scores], pool: int) -> float:
-    langs = {lang for scores in scorers for lang in scores.order}
-    return max((sum(scores.bound(lang, pool) for scores in scorers) for lang in langs), default=-math.inf)
+def _beyond(scorers: Sequence[Scores], tops: Sequence[Mapping[Lang, Sequence[int]]], pool: int) -> float:
+    """The most that a record outside the first ``pool`` of every scorer can get."""
+    return max(sum(_bound(scores, own[lang], lang, pool) for scores, own in zip(scorers, tops, strict=True)) for lang in LANGS)
+
+
+def _bound(scores: Scores, top: Sequence[int], lang: Lang, pool: int) -> float:
+    unranked = scores.weighed(scores.absent, lang)
+    return max(unranked, scores.contribution(top[pool], lang)) if len(top) > pool else unranked

@@ -1,44 +1,61 @@
-"""BM25 over the store's postings, with the statistics of the records that pass the filters."""
+"""BM25 over postings, with the statistics of the records that pass the filters."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
-from kb.domain.protocols import Posting, Store
+import msgspec
+
 from kb.domain.text import LANGS, Lang
 from kb.search.fusion import Moments, Scores, moments, settled
-from kb.search.question import Concept, Question
-from kb.search.weights import Weights
+from kb.search.question import Question
+from kb.search.tally import Tally, tally
+
+if TYPE_CHECKING:
+    from kb.search.corpus import Postings
+    from kb.search.filters import Candidates
+    from kb.search.weights import Weights
+
+ARRAYS_FROM: Final = 1_000_000
+"""Postings of one query from which loading numpy (0.1 s) costs less than adding them up in Python."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lexical:
-    """``scores`` over all candidates; ``idf`` of each query token (one that no candidate holds has the highest);
-    ``postings`` and ``length`` (mean tokens of the records that match) explain a single record."""
+class Lexical(msgspec.Struct, frozen=True):
+    """``scores`` over all candidates; ``idf`` of each query token (one that no candidate holds has the highest); ``postings`` of
+    all places and ``length`` (mean tokens of a candidate) explain a single record."""
 
     scores: Scores
     idf: Mapping[str, float]
-    postings: Mapping[str, Sequence[Posting]]
+    postings: Mapping[str, Postings]
     length: float
     question: Question
+    candidates: Candidates
 
-    def parts(self, records: Iterable[int], weights: Weights) -> dict[int, dict[str, float]]:
-        """Raw score of each token that counts in each of ``records`` (those of the best way to say each concept); they sum to
+    def parts(self, places: Iterable[int], weights: Weights) -> dict[int, dict[str, float]]:
+        """Raw score of each token that counts in each of ``places`` (those of the best way to say each concept); they sum to
         the record's raw score."""
-        parts: dict[int, dict[str, float]] = {record: {} for record in records}
-        held = {
-            token: {row.id: self.idf[token] * _saturated(row, self.length, weights) for row in rows if row.id in parts}
-            for token, rows in self.postings.items()
-        }
+        parts: dict[int, dict[str, float]] = {place: {} for place in places}
+        held = {token: self._held(token, parts, weights) for token in self.postings}
         for concept in self.question.concepts:
-            for record, own in parts.items():
-                ways = [{token: held[token][record] for token in way if record in held[token]} for way in concept.ways]
+            for place, own in parts.items():
+                ways = [{token: held[token][place] for token in way if place in held[token]} for way in concept.ways]
                 settled_by_own = concept.asked and len(ways[0]) == len(concept.ways[0])
                 worth = [sum(way.values()) for way in ways]
                 own.update(ways[0] if settled_by_own else ways[worth.index(max(worth))])
         return parts
+
+    def _held(self, token: str, places: Iterable[int], weights: Weights) -> dict[int, float]:
+        """What the token is worth in each of ``places`` that holds it."""
+        holding, counts = self.postings[token]
+        lengths, worth, found = self.candidates.corpus.lengths, self.idf[token] * (weights.k1 + 1), dict[int, float]()
+        for place in places:
+            at = bisect_left(holding, place)
+            if at < len(holding) and holding[at] == place:
+                flat = weights.k1 * (1 - weights.b)
+                found[place] = worth * counts[at] / (counts[at] + flat + weights.k1 * weights.b / self.length * lengths[place])
+        return found
 
     def coverage(self, held: Iterable[str]) -> float:
         """Share (0..1) of the query's word weight (idf) among the tokens ``held``; a glossary row that brought one of them
@@ -52,77 +69,28 @@ class Lexical:
         return min(1.0, (own + rows * total / len(self.question.words)) / total)
 
 
-def score_lexical(question: Question, store: Store, languages: Mapping[int, Lang], weights: Weights) -> Lexical:
-    """BM25 of every candidate (the keys of ``languages``), each concept of the question counting as its best way to be said.
+def score_lexical(question: Question, candidates: Candidates, weights: Weights, *, arrays: bool = False) -> Lexical:
+    """BM25 of every candidate, each concept of the question counting as its best way to be said.
 
-    The number of records and document frequencies are those of the candidates; the mean length is that of the
-    candidates holding a query token, as postings tell no others. Records without a token score 0.
+    The number of records, their mean length and document frequencies are those of the candidates. Records without a token
+    score 0. ``arrays`` adds up with numpy, which is loaded for very many postings in any case; both ways give the same scores.
     """
-    tokens = question.tokens
-    found = store.postings(tokens) if tokens else {}
-    postings = {token: [row for row in found.get(token, ()) if row.id in languages] for token in tokens}
-    idf = {token: math.log1p((len(languages) - len(rows) + 0.5) / (len(rows) + 0.5)) for token, rows in postings.items()}
-    lengths = {row.id: row.length for rows in postings.values() for row in rows}
-    length = sum(lengths.values()) / len(lengths) if lengths else 1.0
-    raw: dict[int, float] = dict.fromkeys(lengths, 0.0)
-    for concept in question.concepts:
-        for record, value in _best_way(concept, postings, idf, length, weights).items():
-            raw[record] += value
-    order, members = _order(raw, languages), list(languages.values())
-    full = sum(idf[word] for word in question.words)
-    balance = _moments(raw, order, {lang: members.count(lang) for lang in LANGS}, full, weights)
-    scores = Scores(raw, order, balance, 0.0, weights.lexical, weights.widest)
-    return Lexical(scores, idf, postings, length, question)
-
-
-def _best_way(concept: Concept, postings: Mapping[str, Sequence[Posting]], idf: Mapping[str, float], length: float,
-              weights: Weights) -> dict[int, float]:  # fmt: skip
-    """What the concept is worth in each record that says it: its best way, but the query's own words where a record holds
-    them all."""
-    best = _said(concept.ways[0], postings, idf, length, weights)
-    settled_by_own = set.intersection(*({row.id for row in postings[token]} for token in concept.ways[0])) if concept.asked else set()
-    for way in concept.ways[1:]:
-        for record, value in _said(way, postings, idf, length, weights).items():
-            if value > best.get(record, 0.0) and record not in settled_by_own:
-                best[record] = value
-    return best
-
-
-def _said(way: Sequence[str], postings: Mapping[str, Sequence[Posting]], idf: Mapping[str, float], length: float,
-          weights: Weights) -> dict[int, float]:  # fmt: skip
-    """Sum of the token scores in each record; ``_saturated`` written out, as this line runs once a posting."""
-    flat, slope = weights.k1 * (1 - weights.b), weights.k1 * weights.b / length
-    said: dict[int, float] = {}
-    for token in way:
-        worth = idf[token] * (weights.k1 + 1)
-        values = {row.id: worth * row.count / (row.count + flat + slope * row.length) for row in postings[token]}
-        if said:
-            for record, value in values.items():
-                said[record] = said.get(record, 0.0) + value
-        else:
-            said = values
-    return said
-
-
-def _saturated(row: Posting, length: float, weights: Weights) -> float:
-    return row.count * (weights.k1 + 1) / (row.count + weights.k1 * (1 - weights.b + weights.b * row.length / length))
-
-
-def _order(raw: Mapping[int, float], languages: Mapping[int, Lang]) -> dict[Lang, list[int]]:
-    """Ids of each language, best first; sorting is stable in reverse too, so that equals keep the order of their ids."""
-    order: dict[Lang, list[int]] = {lang: [] for lang in LANGS}
-    for record in sorted(sorted(raw), key=raw.__getitem__, reverse=True):
-        order[languages[record]].append(record)
-    return order
-
-
-def _moments(
-    raw: Mapping[int, float], order: Mapping[Lang, Sequence[int]], sizes: Mapping[Lang, int], full: float, weights: Weights
-) -> dict[Lang, Moments]:
-    """Over all candidates of each language, those without a token counting as 0. ``full`` is the idf of all the query's own words."""
-    groups: dict[Lang, Moments] = {}
-    for lang in LANGS:
-        values = [raw[record] for record in order[lang]]
-        groups[lang] = moments(sizes[lang], sum(values), sum(value * value for value in values), values[0] if values else 0.0)
+    postings = candidates.corpus.postings(question.tokens)
+    many = sum(len(places) for places, _ in postings.values()) >= ARRAYS_FROM
+    found = _arrays(question, candidates, postings, weights) if arrays or many else tally(question, candidates, postings, weights)
+    full = sum(found.idf[word] for word in question.words)
     fixed = Moments(0.0, full / weights.lexical_span, 1, full)
-    return settled(groups, fixed, weights.minimum_group)
+    balance = settled({lang: _moments(found, lang, candidates.sizes[lang]) for lang in LANGS}, fixed, weights.minimum_group)
+    scores = Scores(found.value, found.top, balance, 0.0, weights.lexical, weights.widest, candidates.count, found.raw)
+    return Lexical(scores, found.idf, postings, found.length, question, candidates)
+
+
+def _arrays(question: Question, candidates: Candidates, postings: Mapping[str, Postings], weights: Weights) -> Tally:
+    from kb.search.tally_arrays import tally_arrays  # numpy: not for a words-only search of a usual collection
+
+    return tally_arrays(question, candidates, postings, weights)
+
+
+def _moments(found: Tally, lang: Lang, size: int) -> Moments:
+    """Over all candidates of the language, those without a token counting as 0."""
+    return moments(size, *found.sums[lang])

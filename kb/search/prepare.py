@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from kb.domain.case import Case, Result
-from kb.domain.catalogue import Catalogue, Cause, Strategy, StrategyId
+from kb.domain.case import Case
+from kb.domain.catalogue import Catalogue, Cause, Strategy
 from kb.domain.protocols import Embedder, Prepared
 from kb.domain.record import Record
 from kb.domain.text import LANGS, Lang, Text
+from kb.search.levers import AGAINST, against_token
 from kb.text.language import chinese_share
 from kb.text.tokens import counts
 
 FIELDS: Final = ("title", "symptoms", "strategy")
 """``title``: title, summary and findings. ``symptoms``: what users see. ``strategy``: what was done, by name and note."""
-AGAINST: Final[frozenset[Result]] = frozenset({"worse", "no_gain"})
-"""Results that speak against a lever."""
 NO_MODEL: Final = ""
 """``Prepared.model_id`` of a record without vectors."""
 
@@ -43,11 +42,6 @@ def prepare(record: Record, embedder: Embedder | None, catalogue: Catalogue | No
         model_id=NO_MODEL if embedder is None else embedder.model_id,
         language_share=chinese_share("\n".join(_prose(record))),
     )
-
-
-def against_token(strategy: StrategyId) -> str:
-    """The posting of records in which the lever did not help; no text gives it, so no question finds it by chance."""
-    return f"!{strategy}"
 
 
 def field_texts(record: Record, catalogue: Catalogue | None = None) -> dict[str, str]:

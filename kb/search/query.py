@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from kb.domain.case import Answer, CaseQuery, Hit, Why
 from kb.domain.catalogue import Catalogue
-from kb.domain.protocols import Embedder, Listed, Store
+from kb.domain.protocols import Embedder, Store
 from kb.domain.soc import SocFamily
-from kb.domain.text import Lang, Text
+from kb.domain.text import Text
 from kb.domain.version import Version
 from kb.errors import UsageError
-from kb.search.cards import with_cards
+from kb.index.words import DamagedWordsError
+from kb.search.cards import raised_by_cards
 from kb.search.contrast import contrasts
 from kb.search.explanation import simulated_mark, text_reason, word_reasons
-from kb.search.filters import families_of, find_candidates
-from kb.search.fusion import Scores, best, language_of
+from kb.search.filters import Candidates, families_of, find_candidates
+from kb.search.fusion import Scores, best, total
 from kb.search.lexical import Lexical, score_lexical
-from kb.search.prepare import field_texts
 from kb.search.question import Question, read_question
 from kb.search.snippet import snippet
 from kb.search.spelling import respelled
@@ -29,26 +31,36 @@ from kb.text.tokens import tokenize
 
 if TYPE_CHECKING:
     from kb.domain.protocols import Vectors
+    from kb.search.coarse import CoarseView
+    from kb.search.corpus import Corpus
     from kb.search.dense import VectorView
+    from kb.search.guess import Guess
+    from kb.search.hints import Hints
 
 
-@dataclass(frozen=True, slots=True)
-class _Meaning:
-    """The dense half of a search: the query's vector, what the store holds, and the cosines."""
+class _Meaning(msgspec.Struct, frozen=True):
+    """The dense half of a search: the query's vector, what the store holds, the scores of the vector turned towards the guessed
+    causes, and what the names of those add."""
 
     vector: Vectors
     view: VectorView
     scores: Scores | None
+    guessed: tuple[Guess, ...] = ()
+    names: Scores | None = None
+
+    def cosine(self, record: int) -> float | None:
+        """The best cosine of the question itself with a record's vectors; None without any."""
+        rows = self.view.rows_of(record)
+        return float((rows @ self.vector).max()) if len(rows) else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Search:
+class _Search(msgspec.Struct, frozen=True):
     """Everything known about one question before records are read."""
 
     query: CaseQuery
     families: tuple[SocFamily, ...]
     question: Question
-    languages: Mapping[int, Lang]
+    candidates: Candidates
     lexical: Lexical
     meaning: _Meaning | None
     catalogue: Catalogue
@@ -57,80 +69,132 @@ class _Search:
     @property
     def scorers(self) -> tuple[Scores, ...]:
         """The scorers that have something to say."""
-        dense = self.meaning.scores if self.meaning is not None else None
-        return (self.lexical.scores,) if dense is None else (dense, self.lexical.scores)
+        meaning = self.meaning
+        own = (meaning.scores, meaning.names) if meaning is not None else ()
+        return (*(scores for scores in own if scores is not None), self.lexical.scores)
 
 
 def search(query: CaseQuery, *, store: Store, embedder: Embedder | None, catalogue: Catalogue, weights: Weights | None = None,
-           vectors: VectorView | None = None) -> Answer:  # fmt: skip
+           vectors: VectorView | CoarseView | None = None, corpus: Corpus | None = None, hints: Hints | None = None) -> Answer:  # fmt: skip
     """The records most like the query, best first.
 
-    The score of a hit is the sum of its reasons: the cosine of its nearest vector and BM25 of the query with its
-    glossary terms, both in deviations within the record's language, and for a query with a context what the most
-    alike case shares with it. ``embedder`` None means words only (``similarity`` is then None, and numpy is not
-    imported). ``abstained`` is set when no cosine reaches the embedder's cut, no record holds enough of the words and
-    none shares enough structure. ``weights`` replaces the shipped numbers. ``vectors`` from an earlier ``load_vectors`` saves
-    reading them again; a stale one is replaced. Raises UsageError for a query without content or a limit below 1.
+    The score of a hit is the sum of its reasons: the cosine of its nearest vector, BM25 of the query with its
+    glossary terms, and BM25 of the names of the causes it sounds like (``hints``; they turn the query's vector as well), all in
+    deviations within the record's language, and for a query with a context what the most alike case shares with it.
+    ``embedder`` None means words only (``similarity`` is then None, and numpy is not imported). ``abstained`` is set when
+    no cosine reaches the embedder's cut, no record holds enough of the words and none shares enough structure.
+
+    ``weights`` replaces the shipped numbers. ``vectors`` from an earlier ``load_vectors`` saves reading them again; a stale one is
+    replaced; one from ``kb.search.coarse`` serves large collections. ``corpus`` from ``kb.search.corpus.believed`` does the same for
+    words and filters: a stale or damaged one is not used. Raises UsageError for a query without content or a limit below 1.
     """
     if query.limit < 1:
         raise UsageError(f"a limit of {query.limit}", allowed="1 or more")
+    trusted = corpus if corpus is not None and corpus.generation == store.generation() else None
+    try:
+        return _answer(query, trusted, store, embedder, catalogue, weights or load_weights(), vectors, hints)
+    except DamagedWordsError:
+        return _answer(query, None, store, embedder, catalogue, weights or load_weights(), vectors, hints)
+
+
+def _answer(query: CaseQuery, corpus: Corpus | None, store: Store, embedder: Embedder | None, catalogue: Catalogue, weights: Weights,
+            vectors: VectorView | CoarseView | None, hints: Hints | None) -> Answer:  # fmt: skip
     question = read_question(query, catalogue)
-    candidates = find_candidates(query, store, catalogue)
-    if not candidates.rows:
+    candidates = find_candidates(query, store, catalogue, corpus)
+    if not candidates.count:
         return Answer(hits=(), abstained=True, notes=(*question.notes, *candidates.notes))
-    found = _gathered(query, question, candidates.rows, store, embedder, catalogue, weights or load_weights(), vectors)
+    found = _gathered(query, question, candidates, store, embedder, catalogue, weights, vectors, hints)
     ranked = _ranked(found, store)
-    notes = (*found.question.notes, *candidates.notes, *_unembedded(found.meaning, found.languages), *_nothing(ranked))
+    notes = (*found.question.notes, *candidates.notes, *_unembedded(found.meaning, candidates), *_nothing(ranked))
     return Answer(hits=tuple(hit for hit, _ in ranked), abstained=_abstained(found, ranked, embedder), notes=notes)
 
 
-def _gathered(query: CaseQuery, question: Question, rows: Sequence[Listed], store: Store, embedder: Embedder | None, catalogue: Catalogue,
-              weights: Weights, vectors: VectorView | None) -> _Search:  # fmt: skip
-    languages = {row[0]: language_of(row[1]) for row in rows}
-    lexical = score_lexical(question, store, languages, weights)
-    meant = respelled(question, lexical.postings, store, catalogue)
+def _gathered(query: CaseQuery, question: Question, candidates: Candidates, store: Store, embedder: Embedder | None, catalogue: Catalogue,
+              weights: Weights, vectors: VectorView | CoarseView | None, hints: Hints | None) -> _Search:  # fmt: skip
+    arrays = embedder is not None
+    lexical = score_lexical(question, candidates, weights, arrays=arrays)
+    meant = respelled(question, candidates.corpus, lexical.postings, catalogue)
     if meant is not question:
-        question, lexical = meant, score_lexical(meant, store, languages, weights)
-    meaning = _meaning(question, store, embedder, languages, weights, vectors) if embedder is not None else None
-    return _Search(query, families_of(query), question, languages, lexical, meaning, catalogue, weights)
+        question, lexical = meant, score_lexical(meant, candidates, weights, arrays=arrays)
+    meaning = _meaning(question, store, embedder, candidates, catalogue, weights, vectors, hints) if embedder is not None else None
+    return _Search(query, families_of(query), question, candidates, lexical, meaning, catalogue, weights)
 
 
-def _meaning(question: Question, store: Store, embedder: Embedder, languages: Mapping[int, Lang], weights: Weights,
-             vectors: VectorView | None) -> _Meaning:  # fmt: skip
-    from kb.search.dense import current, score_dense  # numpy: not on the words-only path
+def _meaning(question: Question, store: Store, embedder: Embedder, candidates: Candidates, catalogue: Catalogue, weights: Weights,
+             vectors: VectorView | CoarseView | None, hints: Hints | None) -> _Meaning:  # fmt: skip
+    from kb.search.dense import VectorView, current  # numpy: not on the words-only path
 
-    view = current(vectors, store, embedder)
-    vector = embedder.encode_query(question.text)
-    return _Meaning(vector, view, score_dense(vector, view, languages, embedder.name, weights))
+    coarse = None if vectors is None or isinstance(vectors, VectorView) else vectors
+    known = coarse.view if coarse is not None else vectors if isinstance(vectors, VectorView) else None
+    view = current(known, store, embedder)
+    vector = asked = embedder.encode_query(question.text)
+    guessed: tuple[Guess, ...] = ()
+    names = None
+    if hints is not None and hints.model_id == embedder.model_id and vector.any():
+        from kb.search.guess import guesses, named, turned
+
+        guessed = guesses(question, vector, hints, weights)
+        asked = turned(vector, guessed, hints, weights)
+        names = score_lexical(named(guessed, catalogue), candidates, replace(weights, lexical=weights.guess), arrays=True).scores
+    scores = _cosines(asked, view, coarse if coarse is not None and view is coarse.view else None, candidates, embedder, weights)
+    return _Meaning(vector, view, scores, guessed, names)
+
+
+def _cosines(vector: Vectors, view: VectorView, coarse: CoarseView | None, candidates: Candidates, embedder: Embedder,
+             weights: Weights) -> Scores | None:  # fmt: skip
+    if coarse is None:
+        from kb.search.dense import score_dense
+
+        return score_dense(vector, view, candidates, embedder.name, weights)
+    from kb.search.coarse import score_coarse
+
+    return score_coarse(vector, coarse, candidates, embedder.name, weights)
 
 
 def _ranked(found: _Search, store: Store) -> list[tuple[Hit, float]]:
     """Hits with the share of the query's words they hold, best first."""
     limit, structured = found.query.limit, found.query.context is not None or bool(found.families)
     count = max(limit, found.weights.rerank) if structured else limit + _CARD_ROOM
-    ids = best(found.scorers, found.languages, count, max(count, found.weights.pool), _same_cause(found, store))
-    versions = {record: version for record, version in store.versions(ids).items() if applicable(version.record, found.families)}
-    parts = found.lexical.parts(versions, found.weights)
-    reasons = {record: _reasons(found, record, version, parts[record]) for record, version in versions.items()}
-    reasons = with_cards(reasons, versions)
-    score = {record: sum(why.contribution for why in reasons[record]) for record in versions}
-    top = sorted(versions, key=lambda record: (-round(score[record], 9), versions[record].record.kind == "card", record))[:limit]
-    against = contrasts([versions[record] for record in top], store, found.catalogue, found.languages)
+    ids = found.candidates.corpus.ids
+    places = _best(found, count)
+    read = store.versions([ids[place] for place in places])
+    versions = {place: read[ids[place]] for place in places if applicable(read[ids[place]].record, found.families)}
+    alike = {place: likeness(found.query.context, found.families, version.record, found.weights) for place, version in versions.items()}
+    score = {place: total(found.scorers, place, found.candidates.language(place)) + _sum(alike[place]) for place in versions}
+    raised = raised_by_cards(score, versions)
+    score |= {place: score[place] + why.contribution for place, why in raised.items()}
+    top = sorted(versions, key=lambda place: (-round(score[place], 9), versions[place].record.kind == "card", ids[place]))[:limit]
+    parts = found.lexical.parts(top, found.weights)
+    against = contrasts([versions[place] for place in top], store, found.catalogue, found.candidates)
     return [
         (
             _hit(
                 found,
-                record,
-                versions[record],
-                score[record],
-                reasons[record],
-                _status(store, versions[record]),
-                against.get(versions[record].sha256, ()),
+                place,
+                versions[place],
+                score[place],
+                (*alike[place], *_reasons(found, place, versions[place], parts[place]), *((raised[place],) if place in raised else ())),
+                _status(store, versions[place]),
+                against.get(versions[place].sha256, ()),
             ),
-            found.lexical.coverage(parts[record]),
+            found.lexical.coverage(parts[place]),
         )
-        for record in top
+        for place in top
     ]
+
+
+def _sum(reasons: Iterable[Why]) -> float:
+    return sum(why.contribution for why in reasons)
+
+
+def _best(found: _Search, count: int) -> list[int]:
+    """Places of the best by text, and of those that must be looked at for their cause."""
+    candidates, also = found.candidates, _same_cause(found)
+    if all(scores.raw is not None for scores in found.scorers):
+        from kb.search.fusion_arrays import best_arrays  # numpy: not on the words-only path
+
+        return best_arrays(found.scorers, candidates, count, also)
+    return best(found.scorers, candidates.language, candidates.corpus.ids, count, max(count, found.weights.pool), also)
 
 
 _CARD_ROOM: Final = 20
@@ -142,32 +206,39 @@ def _status(store: Store, version: Version) -> str:
     return next(revision.status for revision in revisions if revision.ref.n == version.n)
 
 
-def _same_cause(found: _Search, store: Store) -> list[int]:
-    """Records that name a cause of the context, whatever their text: structure must be able to find them."""
+def _same_cause(found: _Search) -> list[int]:
+    """Places of records that name a cause of the context, whatever their text: structure must be able to find them."""
     context = found.query.context
     if context is None or not context.causes:
         return []
-    postings = store.postings([tokenize(cause)[0] for cause in context.causes])
-    named = dict.fromkeys(row.id for rows in postings.values() for row in rows if row.id in found.languages)
+    postings = found.candidates.corpus.postings([tokenize(cause)[0] for cause in context.causes])
+    named = dict.fromkeys(place for places, _ in postings.values() for place in places if found.candidates.langs[place])
     return list(named)[: found.weights.rerank]
 
 
-def _reasons(found: _Search, record: int, version: Version, parts: Mapping[str, float]) -> tuple[Why, ...]:
-    lang = found.languages[record]
-    reasons = [*likeness(found.query.context, found.families, version.record, found.weights)]
-    if found.meaning is not None and found.meaning.scores is not None:
+def _reasons(found: _Search, place: int, version: Version, parts: Mapping[str, float]) -> tuple[Why, ...]:
+    """Those of the text; a mark for simulated figures."""
+    lang, meaning = found.candidates.language(place), found.meaning
+    reasons: list[Why] = []
+    if meaning is not None and meaning.scores is not None:
         from kb.search.dense import nearest_field
+        from kb.search.prepare import field_texts
 
+        record = found.candidates.corpus.ids[place]
         fields = tuple(field_texts(version.record, found.catalogue))
-        reasons += text_reason(record, lang, found.meaning.scores, nearest_field(record, found.meaning.vector, found.meaning.view, fields))
-    reasons += word_reasons(record, lang, found.lexical, parts, found.catalogue.glossary)
+        field = nearest_field(record, meaning.vector, meaning.view, fields)
+        reasons += text_reason(meaning.cosine(record), meaning.scores.contribution(place, lang), field)
+    if meaning is not None and meaning.names is not None:
+        from kb.search.guess import guess_reason
+
+        reasons.append(guess_reason(place, meaning.names, lang, meaning.guessed, found.catalogue))
+    reasons += word_reasons(place, lang, found.lexical, parts, found.catalogue.glossary)
     if version.record.provenance == "simulated":
         reasons.append(simulated_mark())
     return tuple(reasons)
 
 
-def _hit(found: _Search, record: int, version: Version, score: float, why: tuple[Why, ...], status: str, against: tuple[Text, ...]) -> Hit:
-    dense = found.meaning.scores if found.meaning is not None else None
+def _hit(found: _Search, place: int, version: Version, score: float, why: tuple[Why, ...], status: str, against: tuple[Text, ...]) -> Hit:
     content = version.record
     return Hit(
         slug=content.slug,
@@ -176,7 +247,7 @@ def _hit(found: _Search, record: int, version: Version, score: float, why: tuple
         kind=content.kind,
         title=content.title,
         score=score,
-        similarity=dense.raw.get(record) if dense is not None else None,
+        similarity=found.meaning.cosine(found.candidates.corpus.ids[place]) if found.meaning is not None else None,
         why=why,
         provenance=content.provenance,
         snippet=snippet(content, set(found.question.tokens)),
@@ -188,7 +259,8 @@ def _hit(found: _Search, record: int, version: Version, score: float, why: tuple
 def _abstained(found: _Search, ranked: Sequence[tuple[Hit, float]], embedder: Embedder | None) -> bool:
     """Whether nothing is similar enough: by raw cosine, by words, or by structure."""
     weights = found.weights
-    cut = weights.calibration(embedder.name).abstain_below if embedder is not None else None
+    vectors = int(found.meaning.view.counts.sum()) if found.meaning is not None else 0
+    cut = weights.calibration(embedder.name).cut(vectors) if embedder is not None else None
     if any(coverage >= weights.abstain_coverage or _structure(hit) >= weights.structure_enough for hit, coverage in ranked):
         return False
     known = [hit.similarity for hit, _ in ranked if hit.similarity is not None]
@@ -199,11 +271,11 @@ def _structure(hit: Hit) -> float:
     return sum(why.contribution for why in hit.why if why.feature in ("causes", "model", "model_type", "phase"))
 
 
-def _unembedded(meaning: _Meaning | None, rows: Mapping[int, Lang]) -> tuple[Text, ...]:
+def _unembedded(meaning: _Meaning | None, candidates: Candidates) -> tuple[Text, ...]:
     if meaning is None:
         return ()
-    known = set(meaning.scores.raw) if meaning.scores is not None else set()
-    missing = len(rows.keys() - known)
+    known = meaning.scores.ranked if meaning.scores is not None else 0
+    missing = candidates.count - known
     if not missing:
         return ()
     return (Text(zh=f"{missing} 条记录没有当前模型的向量，只按词语查找；运行 kb doctor 或同步后重试。",

@@ -22,11 +22,15 @@ MAX_CHARACTERS: Final = 2000
 class Concept(msgspec.Struct, frozen=True):
     """One thing that is asked for, and the ways to say it: the words of the query, or each term that the glossary row ``row``
     adds. A record is as good as its best way, so that one written in both languages or in synonyms does not count twice.
-    ``row`` is empty for a word of the query that no row knows. ``asked``: the first way is in the query's own words."""
+
+    ``row`` is empty for a word of the query that no row knows. ``asked``: the first way is in the query's own words. ``share``: how
+    much the concept counts.
+    """
 
     row: str
     ways: tuple[tuple[str, ...], ...]
     asked: bool
+    share: float = 1.0
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from string import ascii_lowercase
 from typing import Final
 
 import msgspec
 
 from kb.domain.catalogue import Catalogue
-from kb.domain.protocols import Posting, Store
 from kb.domain.text import Text
+from kb.search.corpus import Corpus, Postings
 from kb.search.question import Question, understood
 
 SHORTEST: Final = 5
@@ -19,14 +19,15 @@ MOST_WORDS: Final = 3
 """Words repaired in one query: each costs some hundred look-ups."""
 
 
-def respelled(question: Question, postings: Mapping[str, Sequence[Posting]], store: Store, catalogue: Catalogue) -> Question:
-    """``question`` with each word that no record holds (``postings``) replaced by the word one slip away that most records hold.
+def respelled(question: Question, corpus: Corpus, held: Mapping[str, Postings], catalogue: Catalogue) -> Question:
+    """``question`` with each word that no record holds (``held``: their postings) replaced by the word one slip away that
+    most records hold.
 
     A slip is a letter too many, missing, wrong, or swapped with the next; only plain English words are repaired, and a note says
     which. The same question when there is nothing to repair.
     """
-    unknown = [word for word in question.words if not postings[word] and len(word) >= SHORTEST and word.isascii() and word.isalpha()]
-    meant = {word: near for word in unknown[:MOST_WORDS] if (near := _nearest(word, store))}
+    unknown = [word for word in question.words if not len(held[word][0]) and len(word) >= SHORTEST and word.isascii() and word.isalpha()]
+    meant = {word: near for word in unknown[:MOST_WORDS] if (near := _nearest(word, corpus))}
     if not meant:
         return question
     words = tuple(dict.fromkeys(meant.get(word, word) for word in question.words))
@@ -36,9 +37,9 @@ def respelled(question: Question, postings: Mapping[str, Sequence[Posting]], sto
     return msgspec.structs.replace(repaired, text=question.text)
 
 
-def _nearest(word: str, store: Store) -> str:
+def _nearest(word: str, corpus: Corpus) -> str:
     """The word one slip away that most records hold, the first in the alphabet among equals; empty when there is none."""
-    held = {near: len(rows) for near, rows in store.postings(sorted(set(_slips(word)))).items() if rows}
+    held = {near: many for near, many in corpus.frequencies(sorted(set(_slips(word)))).items() if many}
     return min(held, key=lambda near: (-held[near], near), default="")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,11 +10,22 @@ import msgspec
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of one embedder: moments of the cosine of unrelated pairs, and the cosine under which nothing is similar (None: no cut known)."""
+    """Of one embedder: moments of the cosine of unrelated pairs, and the cosine under which nothing is similar (None: no cut known):
+    ``abstain_below`` among ``abstain_vectors`` vectors, ``abstain_most`` among very many."""
 
     center: float
     scale: float
     abstain_below: float | None
+    abstain_vectors: int = 1
+    abstain_growth: float = 0.0
+    abstain_most: float = 1.0
+
+    def cut(self, vectors: int) -> float | None:
+        """The cosine under which nothing is similar among so many vectors: the best of many unrelated ones is higher than that of
+        few, by about a fixed step for each factor."""
+        if self.abstain_below is None:
+            return None
+        return min(self.abstain_most, self.abstain_below + self.abstain_growth * math.log(max(1.0, vectors / self.abstain_vectors)))
 
 
 class StructureWeights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +46,9 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     b: float
     dense: float
     lexical: float
+    turn: float
+    guess: float
+    guesses: int
     minimum_group: int
     widest: float
     pool: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -24,7 +24,11 @@ class Strings:
 
     def codes(self, texts: Sequence[str | None]) -> Array:
         """Codes as int32."""
-        return np.fromiter((self.code(text) for text in texts), dtype=np.int32, count=len(texts))
+        known = cast("dict[str | None, int]", self._codes)  # asked for None too, which it never holds
+        found = list(map(known.get, texts))
+        if None in found:  # something is new or missing
+            found = [known.setdefault(text, len(known)) if text else -1 for text in texts] if any(texts) else [-1] * len(found)
+        return np.array(found, np.int32)
 
     def frozen(self) -> tuple[str, ...]:
         """All strings, in code order."""

@@ -1,11 +1,12 @@
-"""The reading half of the SQLite store: nothing but sqlite3 and msgspec, each call one snapshot."""
+"""The reading half of a store: nothing but sqlite3 and msgspec, each call one snapshot."""
 
 from __future__ import annotations
 
 import sqlite3
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import starmap
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +15,13 @@ import msgspec
 
 from kb.domain.case import CaseQuery, RecordKind
 from kb.domain.event import Event
-from kb.domain.protocols import Listed, Posting, Summary, VectorBlock
+from kb.domain.protocols import Carried, Changes, Collection, Listed, Posting, Summary, VectorBlock
 from kb.domain.provenance import Provenance, StoreOrigin, rank_of
 from kb.domain.version import RESOLUTION, Ref, Revision, Version
 from kb.store import statements
+from kb.store.asking import Asking
+from kb.store.carrying import search_data
+from kb.store.collecting import changes_since, collection
 from kb.store.examination import Examined, examine
 from kb.store.facets import ANY_MODEL_TYPE
 from kb.store.faults import store_error
@@ -28,15 +32,13 @@ LISTINGS: Final = 8
 """Listings kept, one for each set of filters: at 10,000 records making one anew costs more than the rest of a warm query."""
 
 
-class SqliteReader:
-    """Reads of ``kb.domain.protocols.Store`` over one connection; see there for the contract of each method.
+class SqlReader(ABC):
+    """Reads of ``kb.domain.protocols.Store``; see there for the contract of each method. An engine gives ``_snapshot``.
 
-    Every method raises StoreError for what SQLite refuses, a closed store and a foreign thread included.
+    Every method raises StoreError for what the engine refuses, a closed store included.
     """
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection = connection
-        self._path = path
+    def __init__(self) -> None:
         # Every write advances the generation, whoever made it, so a listing of this generation is still true.
         self._listings: dict[tuple[object, ...], tuple[int, tuple[Summary, ...]]] = {}
 
@@ -87,12 +89,12 @@ class SqliteReader:
         A record with a case of unknown chip family passes every family filter (the caller marks it), and a
         template for any model every model-type filter. ``include_simulated`` and ``lang`` are the caller's.
         """
-        return self._select(**_filters(query))
+        return self._select(**filters_of(query))
 
     def listing(self, query: CaseQuery) -> Sequence[Listed]:
         """The records of ``candidates`` as plain tuples, in order of row id."""
         with self._snapshot("listing records") as connection:
-            return connection.execute(statements.LISTING, _filters(query)).fetchall()
+            return connection.execute(statements.LISTING, filters_of(query)).fetchall()
 
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         """Per distinct token, the visible records that hold it in order of row id; an unknown token has none."""
@@ -100,6 +102,25 @@ class SqliteReader:
             return {
                 token: tuple(starmap(Posting, connection.execute(statements.POSTINGS, {"token": token}))) for token in dict.fromkeys(tokens)
             }
+
+    def postings_among(self, tokens: Sequence[str], ids: Sequence[int]) -> Mapping[str, Sequence[Posting]]:
+        """The postings of the visible records of ``ids``, in order of row id."""
+        wanted = msgspec.json.encode([int(row_id) for row_id in ids]).decode()
+        with self._snapshot("reading postings") as connection:
+            return {
+                token: tuple(starmap(Posting, connection.execute(statements.POSTINGS_AMONG, {"token": token, "ids": wanted})))
+                for token in dict.fromkeys(tokens)
+            }
+
+    def collection(self) -> Collection:
+        """Entries and postings of all visible records."""
+        with self._snapshot("reading everything") as connection:
+            return collection(connection)
+
+    def changes_since(self, generation: int) -> Changes:
+        """The records touched by versions or events after ``generation``."""
+        with self._snapshot("reading changes") as connection:
+            return changes_since(connection, generation)
 
     def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
         """Vectors of ``model_id`` committed after ``generation``, in commit order; ``dim`` is 0 when the model has none."""
@@ -112,7 +133,7 @@ class SqliteReader:
             model_id=model_id,
             dim=dim[0] if dim else 0,
             ids=struct.pack(f"<{len(rows)}q", *(row[0] for row in rows)),
-            vectors=b"".join(row[2] for row in rows),
+            vectors=self._floats([row[2] for row in rows]),
             fields=tuple(row[1] for row in rows),
         )
 
@@ -125,11 +146,6 @@ class SqliteReader:
         """Commit counter: grows with every write, never falls."""
         with self._snapshot("reading the generation") as connection:
             return int(connection.execute(statements.GENERATION).fetchone()[0])
-
-    def examine(self) -> tuple[Examined, ...]:
-        """Every check of the file against itself; reads all of it."""
-        with self._snapshot("examining the store") as connection:
-            return tuple(examine(connection))
 
     def state(self, key: str) -> str | None:
         """A named value, or None. ``identity`` is set by the store: it differs between stores."""
@@ -154,6 +170,36 @@ class SqliteReader:
         self._listings[key] = (now, found)
         return found
 
+    def carry(self, slugs: Sequence[str]) -> tuple[Carried, ...]:
+        """Every version of these slugs with what it was published with, in order of row id, to take to another store."""
+        with self._snapshot("reading versions to carry") as connection:
+            named = {"slugs": msgspec.json.encode(list(slugs)).decode()}
+            ids = [row_id for (row_id,) in connection.execute(statements.IDS_OF, named)]
+            versions, data = _versions(connection, ids), search_data(connection, ids, self._floats)
+        return tuple(Carried(version=versions[row_id], prepared=data[row_id]) for row_id in ids)
+
+    def _floats(self, values: Sequence[bytes]) -> bytes:
+        """Vectors as the engine gives them, joined as little-endian float32."""
+        return b"".join(values)
+
+    @abstractmethod
+    def _snapshot(self, doing: str) -> AbstractContextManager[Asking]:
+        """A connection for the questions of one call, all answered from one state of the store."""
+
+
+class SqliteReader(SqlReader):
+    """The reads over one connection to a file; a foreign thread is refused."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        super().__init__()
+        self._connection = connection
+        self._path = path
+
+    def examine(self) -> tuple[Examined, ...]:
+        """Every check of the file against itself; reads all of it."""
+        with self._snapshot("examining the store") as connection:
+            return tuple(examine(connection))
+
     @contextmanager
     def _snapshot(self, doing: str) -> Iterator[sqlite3.Connection]:
         try:
@@ -167,7 +213,7 @@ class SqliteReader:
             raise store_error(error, path=self._path, doing=doing) from error
 
 
-def _filters(query: CaseQuery) -> dict[str, Any]:
+def filters_of(query: CaseQuery) -> dict[str, Any]:
     """The exact filters of ``query`` as parameters of ``statements.SUMMARIES`` and ``LISTING``."""
     return {
         "kinds": _listed(query.kinds),
@@ -185,7 +231,7 @@ def _listed(values: Sequence[str], always: str | None = None) -> str | None:
     return msgspec.json.encode([*values] if always is None else [*values, always]).decode()
 
 
-def _find(connection: sqlite3.Connection, ref: Ref) -> int | None:
+def _find(connection: Asking, ref: Ref) -> int | None:
     for origin in (ref.origin,) if ref.origin else RESOLUTION:
         names: dict[str, Any] = {"origin": origin, "slug": ref.slug}
         if ref.alias is not None:
@@ -199,11 +245,11 @@ def _find(connection: sqlite3.Connection, ref: Ref) -> int | None:
     return None
 
 
-def _history(connection: sqlite3.Connection, slug: str, origin: StoreOrigin | None) -> Iterator[Version]:
+def _history(connection: Asking, slug: str, origin: StoreOrigin | None) -> Iterator[Version]:
     ids = [row_id for (row_id,) in connection.execute(statements.HISTORY, {"slug": slug, "origin": origin})]
     yield from _versions(connection, ids).values()
 
 
-def _versions(connection: sqlite3.Connection, ids: Sequence[int]) -> dict[int, Version]:
+def _versions(connection: Asking, ids: Sequence[int]) -> dict[int, Version]:
     wanted = msgspec.json.encode([int(row_id) for row_id in ids]).decode()
     return {row[0]: version_of(row) for row in connection.execute(statements.VERSIONS, {"ids": wanted})}

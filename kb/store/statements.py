@@ -65,7 +65,24 @@ WHERE v.tier >= :tier
 ORDER BY v.id
 """
 SUMMARIES: Final = "".join(("SELECT v.id, v.origin, v.slug, v.n, v.kind, v.provenance, v.language_share, v.created_ns, v.sha256", _PASSING))
-LISTING: Final = "".join(("SELECT v.id, v.language_share, v.provenance, v.created_ns", _PASSING))
+LISTING: Final = "".join(("SELECT v.id, v.language_share, v.provenance, v.created_ns, v.length", _PASSING))
+_ENTRY: Final = """
+SELECT v.id, v.slug, v.kind, v.provenance, v.language_share, v.created_ns, v.length, v.sha256, v.origin
+FROM head h JOIN version v ON v.id = h.version_id"""
+ENTRIES: Final = "".join((_ENTRY, " ORDER BY v.id"))
+ENTRIES_OF: Final = "".join((_ENTRY, " WHERE h.slug IN (SELECT value FROM json_each(:slugs)) ORDER BY v.id"))
+FACETS: Final = (
+    "SELECT f.version_id, f.name, f.value FROM facet f JOIN head h ON h.version_id = f.version_id ORDER BY f.version_id, f.name, f.value"
+)
+FACETS_OF: Final = """
+SELECT version_id, name, value FROM facet WHERE version_id IN (SELECT value FROM json_each(:ids)) ORDER BY version_id, name, value
+"""
+HEADS: Final = "SELECT count(*), coalesce(sum(version_id), 0) FROM head"
+VERSIONS_NEWEST_FIRST: Final = "SELECT slug, generation FROM version ORDER BY id DESC"
+EVENTS_NEWEST_FIRST: Final = """
+SELECT v.slug, e.generation FROM event e JOIN version v ON v.sha256 = e.subject ORDER BY e.id DESC
+"""
+IDS_OF: Final = "SELECT id FROM version WHERE slug IN (SELECT value FROM json_each(:slugs)) ORDER BY id"
 DECIDING_EVENTS: Final = """
 SELECT subject, kind, json_extract(detail, '$.origin') FROM event WHERE kind IN (SELECT value FROM json_each(:kinds)) ORDER BY id
 """
@@ -75,6 +92,17 @@ POSTINGS: Final = """
 SELECT p.version_id, p.count, p.length FROM posting p JOIN head h ON h.version_id = p.version_id
 WHERE p.token = :token ORDER BY p.version_id
 """
+POSTINGS_AMONG: Final = """
+SELECT p.version_id, p.count, p.length
+FROM json_each(:ids) j CROSS JOIN posting p ON p.token = :token AND p.version_id = j.value JOIN head h ON h.version_id = p.version_id
+ORDER BY p.version_id
+"""
+ALL_TOKENS: Final = """
+SELECT p.token, count(*) FROM posting p JOIN head h ON h.version_id = p.version_id GROUP BY p.token ORDER BY p.token
+"""
+ALL_POSTINGS: Final = """
+SELECT p.version_id, p.count FROM posting p JOIN head h ON h.version_id = p.version_id ORDER BY p.token, p.version_id
+"""
 EVENTS: Final = "SELECT id, kind, subject, author, at_ns, detail FROM event WHERE :subject IS NULL OR subject = :subject ORDER BY id"
 GENERATION: Final = "SELECT generation FROM counter"
 STATE: Final = "SELECT value FROM state WHERE key = :key"
@@ -83,3 +111,11 @@ VECTORS: Final = """
 SELECT version_id, field, values_f32 FROM vector
 WHERE model_id = :model_id AND generation > :generation ORDER BY generation, id
 """
+TOKENS_OF: Final = """
+SELECT version_id, token, count FROM posting WHERE version_id IN (SELECT value FROM json_each(:ids)) ORDER BY version_id, token
+"""
+VECTORS_OF: Final = """
+SELECT version_id, model_id, field, dim, values_f32 FROM vector
+WHERE version_id IN (SELECT value FROM json_each(:ids)) ORDER BY version_id, id
+"""
+SHARES_OF: Final = "SELECT id, language_share FROM version WHERE id IN (SELECT value FROM json_each(:ids)) ORDER BY id"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,27 +13,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 from sqlmodel import Session, col, create_engine, delete, insert, select, update
 
-from kb.domain.canonical import canonical
 from kb.domain.event import Event
 from kb.domain.protocols import Prepared, Publication, Published
 from kb.domain.provenance import StoreOrigin, rank_of
-from kb.domain.record import Record, checked_slug
+from kb.domain.record import Record
 from kb.domain.version import RESOLUTION, Version
-from kb.errors import ConflictError, NotFoundError, StoreError
+from kb.errors import StoreError
 from kb.store import statements
+from kb.store.drafts import Draft, drafted, names_of, parent_conflict, unknown_subject, width_conflict
 from kb.store.facets import facets
 from kb.store.faults import store_error
-from kb.store.preparation import field_vectors
 from kb.store.tables import ContentRow, CounterRow, EventRow, FacetRow, HeadRow, StateRow, VectorRow, VersionRow
-
-
-class _Draft(msgspec.Struct, frozen=True):
-    """A publication checked and encoded, before the lock is taken."""
-
-    item: Publication
-    body: bytes
-    sha256: str
-    vectors: Mapping[str, bytes]
 
 
 class SqliteWriter:
@@ -54,12 +43,11 @@ class SqliteWriter:
     def publish_all(self, items: Sequence[Publication]) -> tuple[Published, ...]:
         """Append versions, or find them: content equal to the newest version's returns that one, which makes a
         repeated call safe; vectors of a model it does not have yet are added to it."""
-        drafts = [_drafted(item) for item in items]
-        names = items[0].record.slug if len(items) == 1 else f"{len(items)} records"
-        with self._transaction(f"publishing {names}") as session:
+        drafts = [drafted(item) for item in items]
+        with self._transaction(f"publishing {names_of(list(items))}") as session:
             return tuple(self._published(session, draft) for draft in drafts)
 
-    def _published(self, session: Session, draft: _Draft) -> Published:
+    def _published(self, session: Session, draft: Draft) -> Published:
         item, slug = draft.item, draft.item.record.slug
         _require_dim(session, item.prepared)
         newest = _newest(session, item.origin, slug)
@@ -95,11 +83,7 @@ class SqliteWriter:
         with self._transaction(f"recording {event.kind}") as session:
             slugs = session.exec(select(VersionRow.slug).where(VersionRow.sha256 == event.subject).distinct()).all()
             if not slugs:
-                raise NotFoundError(
-                    f"no version has the content hash {event.subject}",
-                    allowed="the sha256 of a published version",
-                    do="see `kb log SLUG` for the hashes of a record",
-                )
+                raise unknown_subject(event.subject)
             row = _event_row(event, generation=_advance(session))
             session.add(row)
             session.flush()
@@ -137,12 +121,6 @@ class SqliteWriter:
             raise StoreError(f"{doing}: {error}", do="report this as a defect; nothing was written") from error
 
 
-def _drafted(item: Publication) -> _Draft:
-    checked_slug(item.record.slug)
-    body = canonical(item.record)
-    return _Draft(item, body, hashlib.sha256(body).hexdigest(), field_vectors(item.prepared))
-
-
 def _begin_immediate(connection: sqlalchemy.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
@@ -163,12 +141,7 @@ def _newest(session: Session, origin: StoreOrigin, slug: str) -> VersionRow | No
 def _require_parent(newest: VersionRow | None, expected: str | None, slug: str) -> None:
     if expected is None or (newest is not None and newest.sha256 == expected):
         return
-    now = f"{slug}@{newest.n} ({newest.sha256})" if newest else "nothing"
-    raise ConflictError(
-        f"{slug}: the newest version is not {expected} but {now}",
-        allowed="the hash of the newest version",
-        do=f"read {slug}, merge, and publish on top of it",
-    )
+    raise parent_conflict(slug, expected, (newest.n, newest.sha256) if newest else None)
 
 
 def _require_dim(session: Session, prepared: Prepared) -> None:
@@ -177,11 +150,7 @@ def _require_dim(session: Session, prepared: Prepared) -> None:
     mine = select(VectorRow.dim).where(VectorRow.model_id == prepared.model_id).limit(1)
     dim = session.connection().execute(mine).scalar()
     if dim is not None and dim != prepared.dim:
-        raise ConflictError(
-            f"vectors of {prepared.model_id} have {dim} numbers here, not {prepared.dim}",
-            allowed=f"{dim} numbers",
-            do="give an embedder whose vectors changed another model id",
-        )
+        raise width_conflict(prepared.model_id, dim, prepared.dim)
 
 
 def _add_version(session: Session, row: VersionRow, body: bytes) -> None:

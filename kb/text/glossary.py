@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from kb.domain.catalogue import GlossaryRow
-from kb.text.script import CJK, fold
+from kb.text.script import fold, is_cjk
 
 _SEPARATORS = re.compile(r"[\s_\-]+")
-_SPACE_AT_CJK = re.compile(rf"(?<=[{CJK}]) | (?=[{CJK}])")
 _PLURALS: Final = ("", "s", "es")
 
 
@@ -44,9 +44,21 @@ def expand(text: str, rows: Sequence[GlossaryRow]) -> Expansion:
     return Expansion(terms=tuple(terms), rows=tuple(fired))
 
 
+@lru_cache(maxsize=4096)
 def _plain(text: str) -> str:
     lowered = fold(text).lower()
-    return lowered if lowered.isalnum() else _SPACE_AT_CJK.sub("", _SEPARATORS.sub(" ", lowered)).strip()
+    return lowered if lowered.isalnum() else _closed(_SEPARATORS.sub(" ", lowered).strip())
+
+
+def _closed(text: str) -> str:
+    """``text`` without the spaces beside CJK characters."""
+    if text.isascii() or " " not in text:
+        return text
+    pieces = text.split(" ")
+    joined = pieces[0]
+    for piece in pieces[1:]:
+        joined += piece if is_cjk(joined[-1]) or is_cjk(piece[0]) else f" {piece}"
+    return joined
 
 
 def _occurrences(text: str, spellings: Set[str]) -> Iterator[tuple[int, int, str]]:

@@ -12,9 +12,10 @@ from kb.domain.comparison import Comparison, Verdict
 from kb.domain.text import Text
 from kb.errors import NotFoundError
 from kb.profile.simulated.options import OptionChange, Options
-from kb.profile.simulated.run import setup_of, simulate_ranks
+from kb.profile.simulated.run import Setup, setup_of, simulate_ranks
 from kb.profile.simulated.twins import TWINS
 from kb.session.session import Session
+from kb.tune.figures import samples_of
 from kb.tune.refusal import AlreadyAppliedError, not_simulatable
 
 
@@ -48,9 +49,7 @@ def apply(session: Session, strategy: StrategyId, catalogue: Catalogue) -> Appli
     """
     entry = catalogue.strategy(strategy)
     change = _twin(session, entry)
-    if session.meta.soc.id is None:
-        raise NotFoundError(f"{session.meta.name} names no chip", do="simulate the case again with a chip of the catalogue")
-    setup = setup_of(session, catalogue.soc(session.meta.soc.id))
+    setup = setup_for(session, catalogue)
     options = change.apply(setup.options)
     if options == setup.options:
         raise AlreadyAppliedError(
@@ -67,8 +66,15 @@ def apply(session: Session, strategy: StrategyId, catalogue: Catalogue) -> Appli
         after=after,
         changed=_description(change, setup.options, options),
         comparison=comparison,
-        per_sample_gain=_per_sample_gain(comparison, _samples(session, setup.options), _samples(session, options)),
+        per_sample_gain=_per_sample_gain(comparison, samples_of(session, setup.options), samples_of(session, options)),
     )
+
+
+def setup_for(session: Session, catalogue: Catalogue) -> Setup:
+    """The setup that made a simulated session. Raises NotFoundError for an unknown chip or simulator version."""
+    if session.meta.soc.id is None:
+        raise NotFoundError(f"{session.meta.name} names no chip", do="simulate the case again with a chip of the catalogue")
+    return setup_of(session, catalogue.soc(session.meta.soc.id))
 
 
 def _twin(session: Session, strategy: Strategy) -> OptionChange:
@@ -83,12 +89,6 @@ def _twin(session: Session, strategy: Strategy) -> OptionChange:
 def _description(change: OptionChange, before: Options, after: Options) -> Text:
     first, second = getattr(before, change.option), getattr(after, change.option)
     return Text(f"模拟器选项 {change.option}：{first} 改为 {second}", f"simulator option {change.option}: {first} to {second}")
-
-
-def _samples(session: Session, options: Options) -> int:
-    """Samples of the whole job in one step: replicas have their own, and training runs all microbatches in a step."""
-    repeated = options.microbatches if session.meta.model.phase == "training" else 1
-    return options.batch * options.data_parallel * repeated
 
 
 def _per_sample_gain(comparison: Comparison, before: int, after: int) -> float:

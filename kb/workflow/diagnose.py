@@ -26,9 +26,23 @@ class Diagnosed:
     catalogue: Catalogue
 
 
-def diagnose_paths(paths: Sequence[Path], *, template: Template | None = None) -> Diagnosed:
-    """Load every path and diagnose all sessions together. Raises UnusableCaptureError where nothing can be read."""
-    return diagnose_sessions(load_paths(paths), shipped_catalogue(), template=template)
+def diagnose_paths(paths: Sequence[Path], *, template: Template | None = None, soc: str = "", export: bool = False) -> Diagnosed:
+    """Load every path and diagnose all sessions together.
+
+    ``soc`` names the chip where the captures do not; ``export`` runs the profiler's own tool on raw captures first. Raises
+    UnusableCaptureError where nothing can be read, NotFoundError for an unknown chip, KbError when the tool fails.
+    """
+    if export:
+        from kb.profile.exporting import export_raw  # subprocess costs 10 ms that readable captures need not pay
+
+        for path in paths:
+            export_raw(path)
+    sessions, catalogue = load_paths(paths), shipped_catalogue()
+    if soc:
+        from kb.workflow.health import with_soc  # the words of the health report cost 5 ms
+
+        sessions = with_soc(sessions, soc, catalogue)
+    return diagnose_sessions(sessions, catalogue, template=template)
 
 
 def load_paths(paths: Sequence[Path]) -> tuple[Session, ...]:

@@ -16,10 +16,8 @@ from kb.index.cache import IDENTITY, open_cached, refresh
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
 from kb.library.records import read_records
-from kb.store.artefacts import FolderArtefacts
 from kb.store.examination import Examined
-from kb.store.sqlite import open_store
-from kb.workflow.casebook import Casebook, open_casebook
+from kb.workflow.casebook import Casebook, open_casebook, open_place
 from kb.workflow.workspace import Workspace
 
 OWN_DISTRIBUTION = "diagnosis-recipes"
@@ -84,8 +82,8 @@ def _store(place: Workspace, progress: Progress, *, repair: bool) -> Iterator[Ch
             name="store",
             ok=not casebook.notes,
             detail=Text(
-                zh=f"{place.database}：可见记录 {len(store.summaries())} 条，第 {store.generation()} 代",
-                en=f"{place.database}: {len(store.summaries())} visible records, generation {store.generation()}",
+                zh=f"{place.shown}：可见记录 {len(store.summaries())} 条，第 {store.generation()} 代",
+                en=f"{place.shown}: {len(store.summaries())} visible records, generation {store.generation()}",
             ),
         )
         yield from _examined(place, repair=repair)
@@ -98,7 +96,7 @@ def _examined(place: Workspace, *, repair: bool) -> Iterator[Check]:
     """The file against itself, read apart from the casebook so that a repair is seen."""
     found = _reexamined(place)
     if repair and any(item.repairable and not item.ok for item in found):
-        store = open_store(place.database, writable=True)
+        store = open_place(place, writable=True)
         try:
             store.rebuild_heads()
         finally:
@@ -111,7 +109,7 @@ def _examined(place: Workspace, *, repair: bool) -> Iterator[Check]:
 
 
 def _reexamined(place: Workspace) -> tuple[Examined, ...]:
-    store = open_store(place.database, writable=False)
+    store = open_place(place, writable=False)
     try:
         return store.examine()
     finally:
@@ -158,7 +156,7 @@ def _index(casebook: Casebook, *, repair: bool) -> Check:
 
 def _artefacts(casebook: Casebook) -> Check:
     """Attached sessions: there, and as they were attached."""
-    kept = FolderArtefacts(casebook.workspace.artefacts)
+    kept = casebook.artefacts
     records: list[Record] = [item.record for item in casebook.store.versions([row.id for row in casebook.store.summaries()]).values()]
     named = {name: record.slug for record in records for name in record.sessions}
     wrong = []

@@ -15,7 +15,7 @@ from kb.domain.comparison import Comparison, Verdict
 from kb.domain.protocols import Artefacts
 from kb.domain.provenance import Origin, Provenance, capped, weakest
 from kb.domain.quantity import Quantity, dimension
-from kb.domain.record import Record
+from kb.domain.record import SIMULATED_TAG, Record
 from kb.domain.text import Text
 from kb.errors import KbError
 from kb.session.codec import from_bytes
@@ -81,13 +81,16 @@ _NO_SESSIONS: Final = Text(zh="没有附带采集", en="no sessions are attached
 
 
 def with_tiers(record: Record, evidence: Evidence) -> Record:
-    """The record with the tiers its evidence carries."""
+    """The record with the tiers its evidence carries; one that states simulated figures stays marked as such."""
     tiers: Iterator[Recomputed] = iter(evidence.outcomes)
     cases: list[Case] = []
     for case in record.cases:
         outcomes = tuple(replace(outcome, provenance=next(tiers).tier) for outcome in case.outcomes)
         cases.append(replace(case, outcomes=outcomes))
-    return replace(record, provenance=evidence.tier, cases=tuple(cases))
+    tags = record.tags
+    if record.simulated and evidence.tier == "claimed" and SIMULATED_TAG not in tags:
+        tags = (*tags, SIMULATED_TAG)
+    return replace(record, provenance=evidence.tier, cases=tuple(cases), tags=tags)
 
 
 def _sessions(names: Sequence[str], artefacts: Artefacts) -> tuple[list[tuple[Origin, Session]], tuple[Text, ...]]:

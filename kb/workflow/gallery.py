@@ -14,6 +14,8 @@ from kb.domain.gallery import Contributor, GalleryEntry, GalleryPage
 from kb.domain.protocols import Store, Summary
 from kb.domain.provenance import Provenance, rank_of
 from kb.domain.version import Version, Visibility
+from kb.workflow.casebook import Casebook
+from kb.workflow.impact import impact_of
 
 SortBy = Literal["use", "verification", "impact", "newest", "name"]
 VISIBLE: Final[Mapping[Visibility, tuple[Visibility, ...]]] = {
@@ -36,6 +38,11 @@ def no_impact(version: Version) -> float | None:
     """No score for any version."""
     del version
     return None
+
+
+def scored(casebook: Casebook) -> Impact:
+    """Scores from the outcomes and attached sessions of the casebook's records."""
+    return lambda version: impact_of(version, casebook.artefacts)
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ import msgspec
 
 from kb.domain.gallery import GalleryEntry
 from kb.domain.protocols import Progress
+from kb.domain.record import SIMULATED_TAG
 from kb.domain.text import LANGS, Lang
 from kb.domain.version import Ref, Visibility
 from kb.errors import KbError
@@ -19,7 +20,7 @@ from kb.report.html.renderer import HtmlRenderer
 from kb.report.labels import labels
 from kb.report.records import history_document, version_document
 from kb.workflow.casebook import Casebook
-from kb.workflow.gallery import VISIBLE, Wanted, gallery, ladder
+from kb.workflow.gallery import VISIBLE, Wanted, gallery, ladder, scored
 from kb.workflow.records import history
 
 MARK: Final = "diagnosis-recipes.json"
@@ -46,7 +47,7 @@ def build_site(casebook: Casebook, folder: Path, wanted: Wanted, progress: Progr
     Raises KbError for a folder that holds something else, OSError for one that cannot be written.
     """
     _check(folder)
-    found = gallery(casebook.store, wanted)
+    found = gallery(casebook.store, wanted, scored(casebook))
     names = {entry.slug for entry in found.entries}
     size = 0
     write_whole(folder / MARK, [b'{"format": "diagnosis-recipes gallery", "schema": 1}\n'])
@@ -84,7 +85,7 @@ def _record_page(casebook: Casebook, entry: GalleryEntry, audience: Visibility, 
     versions, events = history(casebook.store, entry.slug)
     seen = [item for item in versions if item.origin == "library" or item.visibility in VISIBLE[audience]]
     line = history_document(seen, [event for event in events if event.subject in {item.sha256 for item in seen}], lang)
-    badge = Note("simulated" if entry.provenance == "simulated" else "caution", _badge(entry, lang))
+    badge = Note("simulated" if entry.provenance == "simulated" or SIMULATED_TAG in entry.tags else "caution", _badge(entry, lang))
     blocks = (shown.blocks[0], links, badge, *shown.blocks[1:], *line.blocks)
     title = version.record.title.pick(lang)
     return HtmlRenderer(interactive=False).render(Document(blocks, lang=lang, title=title))

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from kb.domain.catalogue import Catalogue
 from kb.domain.soc import SocRef
+from kb.errors import UsageError
 from kb.profile.exporting import export_raw
 from kb.profile.sources import load
 from kb.session.health import Health, assess
@@ -28,8 +29,14 @@ def health_of(path: Path, *, soc: str = "", export: bool = False) -> Health:
 
 
 def with_soc(sessions: tuple[Session, ...], name: str, catalogue: Catalogue) -> tuple[Session, ...]:
-    """The sessions on the chip the user names. Raises NotFoundError."""
+    """The sessions on the chip the user names. Raises NotFoundError, UsageError where a capture names a chip of another family."""
     chip = catalogue.soc(name)
+    for session in sessions:
+        stated = session.meta.soc
+        if stated.reported_name and stated.family not in ("unknown", chip.family):
+            raise UsageError(
+                f"{session.meta.name} ran on {stated.reported_name}, {name} is {chip.family}", allowed=f"a chip of {stated.family}"
+            )
     named = SocRef(
         id=chip.id, reported_name=chip.name, family=chip.family, cores=round(chip.cube_cores.value),
         clock_mhz=chip.clock.value * (1000 if chip.clock.unit == "GHz" else 1), confidence="high", how="--soc",

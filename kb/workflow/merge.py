@@ -19,7 +19,6 @@ from kb.domain.text import Text
 from kb.domain.version import Revision
 from kb.errors import ContentError, KbError
 from kb.session.codec import from_bytes
-from kb.store.artefacts import FolderArtefacts
 from kb.workflow.archive import Source
 from kb.workflow.casebook import Casebook
 from kb.workflow.content import LARGEST_BYTES, checked_content
@@ -76,7 +75,7 @@ def import_from(
     """
     names = tuple(source.names())
     _check_manifest(source, names)
-    artefacts = FolderArtefacts(casebook.workspace.artefacts)
+    artefacts = casebook.artefacts
     sessions = _keep_sessions(source, names, artefacts)
     merge = _Merge(casebook, artefacts, origin, on_conflict)
     waiting: list[_Planned] = []

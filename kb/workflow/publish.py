@@ -17,7 +17,6 @@ from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
 from kb.session.session import Session
-from kb.store.artefacts import FolderArtefacts
 from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
 from kb.workflow.claims import checked_claims
@@ -55,13 +54,13 @@ def publish(
     checked_claims(checked_content(record), casebook.catalogue)
     if not overlay:
         _own_slug(casebook, record)
-    evidence = evidence_of(record, FolderArtefacts(casebook.workspace.artefacts))
+    evidence = evidence_of(record, casebook.artefacts)
     kept = with_tiers(record, evidence)
-    notes, remark = audited(kept, "workspace", casebook.catalogue)
+    notes, remark = audited(kept, casebook.filed(visibility), casebook.catalogue)
     item = Publication(
         record=kept,
         prepared=prepare(kept, casebook.embedder(), casebook.catalogue),
-        origin="workspace",
+        origin=casebook.filed(visibility),
         author=author,
         visibility=visibility,
         expect_parent=expect_parent,

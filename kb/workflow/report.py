@@ -16,9 +16,7 @@ from kb.domain.text import Text
 from kb.domain.version import Version, parse_ref
 from kb.errors import MalformedInputError
 from kb.recommend.plan import plan
-from kb.recommend.ranking import recommend
 from kb.recommend.support import PastCase
-from kb.recommend.weights import load_weights
 from kb.report.archive import is_archive, read_archive
 from kb.report.pictures.facts import session_facts
 from kb.report.reading import diagnosis_in, is_diagnosis
@@ -29,6 +27,7 @@ from kb.workflow.casebook import Casebook
 from kb.workflow.compare import pair
 from kb.workflow.diagnose import Diagnosed
 from kb.workflow.draft import Wording, draft_from_sessions
+from kb.workflow.recommend import recommend_from
 from kb.workflow.search import case_answer, past_cases
 
 _PICTURES = 8
@@ -89,13 +88,13 @@ def record_report(casebook: Casebook, ref: str) -> Report:
 def _advised(report: Report, casebook: Casebook, diagnosed: Diagnosed) -> Report:
     answer = case_answer(casebook, diagnosed)
     past = past_cases(casebook, answer)
-    meta, diagnosis = diagnosed.sessions[0].meta, diagnosed.diagnosis
-    ranked = recommend(diagnosis, past, casebook.catalogue, Constraints(), load_weights(), family=meta.soc.family, phase=meta.model.phase)
+    diagnosis = diagnosed.diagnosis
+    ranked = recommend_from(casebook, diagnosed, past, Constraints())
     return replace(
         report,
         answer=replace(answer, notes=(*answer.notes, *casebook.notes)),
         recommendation=ranked,
-        plan=plan(ranked, diagnosis, casebook.catalogue),
+        plan=plan(ranked, diagnosis, casebook.catalogue, software=diagnosed.sessions[0].meta.software),
         reuse=reuse(casebook, tuple(dict.fromkeys(finding.cause for finding in diagnosis.all_findings()))),
         pitfalls=_pitfalls(past, diagnosed),
     )

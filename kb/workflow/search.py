@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kb.domain.case import Answer, CaseContext, CaseQuery, Hit
-from kb.domain.protocols import Embedder, Prepared, Progress
 from kb.domain.version import Ref, Version
+from kb.search.corpus import believed
 from kb.search.query import search
 from kb.workflow.casebook import Casebook
+from kb.workflow.words import opened_words
 
 if TYPE_CHECKING:
     from kb.recommend.support import PastCase
@@ -18,13 +19,17 @@ if TYPE_CHECKING:
 
 def find(casebook: Casebook, query: CaseQuery, *, text_only: bool = False) -> Answer:
     """The answer to ``query``; ``text_only`` skips the embedder (faster start, no cosine)."""
+    folder = casebook.workspace.vectors
+    corpus = believed(opened_words(casebook.store, folder), casebook.store)
     if text_only:
-        return search(query, store=casebook.store, embedder=None, catalogue=casebook.catalogue)
+        return search(query, store=casebook.store, embedder=None, catalogue=casebook.catalogue, corpus=corpus)
     from kb.search.dense import load_vectors  # numpy: not on the words-only path
+    from kb.search.hints import load_hints
 
     embedder = casebook.embedder()
-    vectors = load_vectors(casebook.store, embedder, casebook.workspace.vectors)
-    return search(query, store=casebook.store, embedder=embedder, catalogue=casebook.catalogue, vectors=vectors)
+    vectors = load_vectors(casebook.store, embedder, folder)
+    hints = load_hints(casebook.catalogue, embedder, folder)
+    return search(query, store=casebook.store, embedder=embedder, catalogue=casebook.catalogue, vectors=vectors, corpus=corpus, hints=hints)
 
 
 def similar(casebook: Casebook, diagnosed: Diagnosed, *, limit: int = 10) -> tuple[PastCase, ...]:
@@ -48,30 +53,13 @@ def context_of(path: Path) -> CaseContext:
     return max(contexts_of(diagnose_paths([path])), key=lambda item: len(item.causes))
 
 
-def reembed(casebook: Casebook, embedder: Embedder, progress: Progress) -> tuple[tuple[int, Prepared], ...]:
-    """Search data, by row id, of every visible record that has no vectors of the embedder's model, for the store to keep.
-
-    ``progress`` is told the records done. Nothing is written. A text that stands in several records is embedded once.
-    """
-    from kb.search.dense import load_vectors
-    from kb.workflow.preparation import OnceEmbedder, batches, prepare_all
-
-    held = set(load_vectors(casebook.store, embedder, casebook.workspace.vectors).ids.tolist())
-    missing = [row.id for row in casebook.store.summaries() if row.id not in held]
-    versions = casebook.store.versions(missing)
-    once, made = OnceEmbedder(embedder), list[Prepared]()
-    for batch in batches([version.record for version in versions.values()]):
-        progress("vectors", len(made), len(versions))
-        made += prepare_all(batch, once, casebook.catalogue)
-    progress("vectors", len(made), len(versions))
-    return tuple(zip(versions, made, strict=True))
-
-
 def past_cases(casebook: Casebook, answer: Answer) -> tuple[PastCase, ...]:
     """The records behind an answer's hits, in their order."""
     from kb.recommend.support import PastCase
+    from kb.workflow.uses import uses_of
 
-    return tuple(PastCase(hit=hit, record=version_of(casebook, hit).record) for hit in answer.hits)
+    found = [(hit, version_of(casebook, hit)) for hit in answer.hits]
+    return tuple(PastCase(hit=hit, record=version.record, uses=uses_of(casebook.store, version)) for hit, version in found)
 
 
 def contexts_of(diagnosed: Diagnosed) -> tuple[CaseContext, ...]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from kb.domain.catalogue import Catalogue
 from kb.domain.soc import Soc
 from kb.errors import UsageError
-from kb.profile.simulated.models.names import MODELS
+from kb.profile.simulated.graph_file import GraphFile
+from kb.profile.simulated.imported import graph_of
+from kb.profile.simulated.layout import layout_of
+from kb.profile.simulated.models.names import MODELS, model
 from kb.profile.simulated.options import Options, Setting, checked
 from kb.profile.simulated.run import Setup, simulate, simulate_ranks
 from kb.profile.simulated.socs import find_soc, read_soc
@@ -42,6 +46,20 @@ def chip(catalogue: Catalogue, text: str) -> Soc:
 def model_names() -> tuple[str, ...]:
     """The models that can be simulated."""
     return tuple(MODELS)
+
+
+def model_families() -> list[dict[str, Any]]:
+    """Every built-in model: its name, family, and the dimensions it can be split along."""
+    return [{"name": name, "family": entry.type, "dimensions": list(entry.dimensions)} for name, entry in MODELS.items()]
+
+
+def model_graph(name: str, options: Options) -> GraphFile:
+    """A built-in model as a graph file, as ``options`` build it. Raises NotFoundError for an unknown one, UsageError when it is split
+    over ranks."""
+    entry = model(name)
+    layout = layout_of(options)
+    workload = entry.build(options, layout.seat(0))
+    return graph_of(workload, name=name, family=entry.type, batch=options.batch)
 
 
 def options_from(settings: Sequence[str], own: Mapping[str, Setting]) -> Options:

@@ -20,7 +20,6 @@ from kb.domain.record import Record
 from kb.domain.version import Version, Visibility
 from kb.errors import NotFoundError
 from kb.files import write_whole
-from kb.store.artefacts import FolderArtefacts
 from kb.workflow.casebook import Casebook
 
 FORMAT: Final = "diagnosis-recipes export"
@@ -76,8 +75,8 @@ def export(casebook: Casebook, folder: Path, *, slugs: Sequence[str] = (), visib
     Files already there are replaced when they differ, others are left. Raises NotFoundError for an unknown slug and OSError
     for an unusable folder.
     """
-    wanted = list(_movable(casebook.store, slugs))
-    artefacts = FolderArtefacts(casebook.workspace.artefacts)
+    wanted = list(movable(casebook.store, slugs))
+    artefacts = casebook.artefacts
     _put(folder / MANIFEST, _encoded(Manifest()))
     records = versions = 0
     sessions: set[str] = set()
@@ -97,7 +96,8 @@ def export(casebook: Casebook, folder: Path, *, slugs: Sequence[str] = (), visib
     return Exported(records=records, versions=versions, sessions=len(held))
 
 
-def _movable(store: Store, slugs: Sequence[str]) -> Iterator[tuple[StoreOrigin, str]]:
+def movable(store: Store, slugs: Sequence[str]) -> Iterator[tuple[StoreOrigin, str]]:
+    """Origin and slug of everything that is not the library's, or of ``slugs``. Raises NotFoundError for an unknown slug."""
     published = [event.detail for event in store.events() if event.kind == "published"]
     held = {(origin, str(detail["slug"])) for detail in published for origin in MOVABLE if detail["origin"] == origin}
     unknown = [slug for slug in slugs if all((origin, slug) not in held for origin in MOVABLE)]

@@ -24,7 +24,6 @@ from kb.profile.sources import load
 from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
-from kb.store.artefacts import FolderArtefacts
 from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
 from kb.workflow.compare import pair
@@ -56,7 +55,7 @@ def verify(casebook: Casebook, ref: Ref, *, author: str, software: Mapping[str, 
     sessions ran on other versions of the same software.
     """
     asked = casebook.store.get(ref)
-    evidence = evidence_of(asked.record, FolderArtefacts(casebook.workspace.artefacts))
+    evidence = evidence_of(asked.record, casebook.artefacts)
     verified = evidence.best is not None and evidence.tier != "claimed"
     kept = with_tiers(asked.record, evidence)
     version = asked if kept == asked.record else _republished(casebook, asked, kept, author)
@@ -76,7 +75,7 @@ def reproduce(casebook: Casebook, ref: Ref, before: Path, after: Path, *, author
     """
     asked = casebook.store.get(ref)
     sessions = pair(load(before), load(after))
-    artefacts = FolderArtefacts(casebook.workspace.artefacts)
+    artefacts = casebook.artefacts
     data = [to_bytes(redact(session)) for session in sessions]
     names = [hashlib.sha256(item).hexdigest() for item in data]
     known = {*asked.record.sessions, *_reproduced_with(casebook, asked)}
@@ -104,7 +103,7 @@ def reproduce(casebook: Casebook, ref: Ref, before: Path, after: Path, *, author
 
 def _republished(casebook: Casebook, asked: Version, kept: Record, author: str) -> Version:
     """``kept`` as the next version. Raises ConflictError when a newer one than ``asked`` exists: its tier is not ours to set."""
-    origin: StoreOrigin = "team" if asked.origin == "team" else "workspace"
+    origin: StoreOrigin = "team" if asked.origin == "team" else casebook.filed(asked.visibility)
     if asked.origin == origin and casebook.store.revisions(kept.slug, origin)[-1].sha256 != asked.sha256:
         raise ConflictError(
             f"{asked.ref} states {asked.record.provenance}, its sessions carry {kept.provenance}, and it is not the newest version",

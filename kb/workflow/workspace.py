@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from kb.errors import StoreError
+from kb.errors import StoreError, UsageError
+
+SQLITE: Final = "sqlite:///"
+TEAM: Final = ("postgresql", "postgres")
 
 
 @dataclass(frozen=True)
@@ -16,16 +21,36 @@ class Workspace:
 
     home: Path
     cache_home: Path | None = None
+    store: str = ""
+    """Where the store is when it is not in ``home``: a file, ``sqlite:///PATH`` or ``postgresql://…`` (``--store``, KB_STORE)."""
+
+    @property
+    def team_url(self) -> str | None:
+        """The address of the team store, None for a file. Raises UsageError for the address of anything else."""
+        return self.store if team_address(self.store) else None
 
     @property
     def database(self) -> Path:
-        """The store."""
-        return self.home / "casebook.db"
+        """The store's file. A workspace with a team store has none: raises StoreError."""
+        if self.team_url:
+            raise StoreError(
+                "a team store is no file", allowed="a store on this machine", do="use the server's own tools: see docs/team-store.md"
+            )
+        return Path(self.store.removeprefix(SQLITE)) if self.store else self.home / "casebook.db"
+
+    @property
+    def shown(self) -> str:
+        """The store's place for people: no password."""
+        if not self.team_url:
+            return str(self.database)
+        from kb.store.postgres.address import parse_address
+
+        return parse_address(self.team_url).shown
 
     @property
     def artefacts(self) -> Path:
-        """Content-addressed attached sessions."""
-        return self.home / "artefacts"
+        """Content-addressed attached sessions of a store in a file."""
+        return self.database.parent / "artefacts"
 
     @property
     def cache(self) -> Path:
@@ -34,8 +59,9 @@ class Workspace:
 
     @property
     def vectors(self) -> Path:
-        """Index files of the store's vectors: a cache."""
-        return self.home / "cache" / "vectors"
+        """Index files of the store's vectors: a cache, one folder a store."""
+        folder = self.home / "cache" / "vectors"
+        return folder / hashlib.sha256(self.store.encode()).hexdigest()[:16] if self.store else folder
 
     def separate(self, name: str) -> Workspace:
         """A workspace of its own inside this one that shares its cache, for things that must not mix with the user's records."""
@@ -59,10 +85,28 @@ class Workspace:
 
 
 def workspace(environment: Mapping[str, str] = os.environ) -> Workspace:
-    """The workspace named by ``KB_HOME``, else the platform's data folder of this user."""
+    """The workspace named by ``KB_HOME``, else the platform's data folder of this user, with the store named by ``KB_STORE``.
+
+    Raises UsageError when ``KB_STORE`` names no store.
+    """
+    store = environment.get("KB_STORE", "")
+    team_address(store)
     home = environment.get("KB_HOME")
     if home:
-        return Workspace(Path(home).expanduser())
+        return Workspace(Path(home).expanduser(), store=store)
     import platformdirs
 
-    return Workspace(Path(platformdirs.user_data_dir("diagnosis-recipes", appauthor=False)))
+    return Workspace(Path(platformdirs.user_data_dir("diagnosis-recipes", appauthor=False)), store=store)
+
+
+def team_address(store: str) -> bool:
+    """Whether ``store`` is the address of a server; a file's path or ``sqlite:///PATH`` is not. Raises UsageError for others."""
+    scheme, found, _ = store.partition("://")
+    if not found or (store.startswith(SQLITE) and len(store) > len(SQLITE)):
+        return False
+    if scheme in TEAM:
+        return True
+    raise UsageError(
+        f"there is no store of the kind {scheme}://", allowed="a file, sqlite:///PATH or postgresql://[USER@]HOST/DATABASE",
+        do="correct --store or KB_STORE",
+    )  # fmt: skip

@@ -138,3 +138,13 @@ def test_what_needs_a_server_says_so(command: str, profiler: Run) -> None:
     result = profiler(command, "--session", "bert")
     assert result.status == 1
     assert "comes with the team server" in result.err
+
+
+def test_a_simulated_report_without_its_sessions_is_claimed_and_still_says_simulated(profiler: Run, kb: Run) -> None:
+    assert profiler("report", "--session", "bert", "--scenario", "bert_case", "--output", "out.json").status == 0
+    assert profiler("publish", "--report", "out.json").status == 0
+    shown = kb("show", "bert-case", "--json").json()
+    assert shown["record"]["provenance"] == "claimed"
+    assert "simulated" in shown["record"]["tags"]
+    assert "not measured" in kb("show", "bert-case", "--lang", "en").out.split("Host-bound launch (")[0]
+    assert profiler("publish", "--report", "out.json", "--json").json()["created"] is False

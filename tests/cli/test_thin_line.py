@@ -64,7 +64,7 @@ def test_the_whole_loop_on_the_simulator(kb: Run, tmp_path: Path) -> None:
     assert ranked["feasible"]
     best = ranked["strategies"][0]
     assert best["id"] == "use_fused_attention"
-    assert best["provenance"] == "claimed"
+    assert best["provenance"] == "simulated"
     assert any("sd3" in case["ref"] for case in best["cases"])
     assert best["gain_ns"] <= diagnosed["findings"][0]["gain_bound_ns"]
 

@@ -239,7 +239,7 @@ CASES: Final[Mapping[str, Case]] = {
         lambda: one(busy(with_type("MatMulV3", 400.0, core="AI_CORE", block=25))),
         lambda: one(busy()),
         lambda: (busy().made(soc=msgspec.structs.replace(busy().made().meta.soc, cores=None)),),
-        192.0,
+        163.0,  # 25 blocks leave 23 of 48 places of two waves empty, while the busiest pipe works 340 of the 400 us
         "cores",
     ),
     "low_batch_occupancy": Case(

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pytest
 from diagnose.cases import hosted, one, with_type
 from diagnose.factories import view_of
 from diagnose.scenes import Scene, busy, product
 
-from kb.diagnose.drilldown import drill_down, paired
+from kb.diagnose.drilldown import at_levels, drill_down, paired
 from kb.domain.drilldown import DrillNode
+from kb.errors import NotFoundError
 
 
 def nodes(root: DrillNode) -> Iterator[DrillNode]:
@@ -58,3 +60,24 @@ def test_two_trees_are_paired_by_name_with_the_change_at_every_node() -> None:
     assert both.metrics["change"].value == -300.0
     changed = [node for node in nodes(both) if node.name == "TransData" and node.level == "operator"]
     assert sum(node.metrics["change"].value for node in changed) == -300.0
+
+
+def test_a_target_may_be_the_attention_a_role_a_type_or_a_module() -> None:
+    scene = busy().kernel("FlashAttentionScore", 300.0, core="MIX_AIC", gap=5.0)
+    view = view_of(one(scene)[0])
+    attention = drill_down(view, "attention_block").root
+    assert attention.time_ns == 300_000
+    assert {node.name for node in nodes(attention) if node.level == "operator"} == {"FlashAttentionScore"}
+    products = drill_down(view, "matmul").root
+    assert products.time_ns == drill_down(view, "MatMulV3").root.time_ns > 0
+    with pytest.raises(NotFoundError, match="nothing of this step is called conv") as caught:
+        drill_down(view, "conv_block")
+    assert "FlashAttentionScore" in str(caught.value)
+
+
+def test_levels_left_out_give_their_children_to_the_level_above() -> None:
+    root = drill_down(view_of(one(busy())[0])).root
+    short = at_levels(root, ("operator", "event"))
+    assert {node.level for node in nodes(short)} == {"session", "operator", "event"}
+    whole = sum(node.time_ns for node in nodes(root) if node.level == "operator")
+    assert sum(node.time_ns for node in nodes(short) if node.level == "operator") == whole

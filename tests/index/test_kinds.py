@@ -70,7 +70,7 @@ def test_kinds_agree_on_many_rows() -> None:
 def test_auto_takes_the_coarse_kind_only_from_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "COARSE_FROM_ROWS", 100)
     assert make_index(*sample(99)).kind == "exact"
-    assert make_index(*sample(100)).kind == "sq8"
+    assert make_index(*sample(100)).kind == "pq"
     assert make_index(*sample(100), kind="exact").kind == "exact"
     assert make_index(*sample(9), kind="faiss").kind == "faiss"
 

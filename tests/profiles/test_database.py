@@ -91,9 +91,6 @@ def test_the_block_count_is_the_newer_column_where_both_exist(written: Path) -> 
 
 def test_enumerations_are_those_of_the_file_itself(written: Path) -> None:
     with closing(sqlite3.connect(main_of(written))) as database, database:
-        database.execute(
-            "CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, type INTEGER, globalTid INTEGER, connectionId INTEGER, name INTEGER)"
-        )
         database.execute("INSERT INTO CANN_API VALUES (5, 9, 77, 1, 4, 0)")
         database.execute("INSERT INTO ENUM_API_TYPE VALUES (77, 'acl')")
     (session,) = load(written)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import msgspec
 
 from kb.domain.canonical import content_hash
 from kb.domain.case import CaseQuery, RecordKind
 from kb.domain.event import Event
-from kb.domain.protocols import Listed, Posting, Prepared, Publication, Published, Summary, VectorBlock
+from kb.domain.protocols import Changes, Collection, Entry, Listed, Posting, Prepared, Publication, Published, Summary, VectorBlock
 from kb.domain.provenance import Provenance, StoreOrigin, rank_of
 from kb.domain.record import Record
 from kb.domain.version import RESOLUTION, Ref, Revision, Version, Visibility
@@ -93,10 +94,33 @@ class MemoryStore:
         return [self._summary(row) for row in self._visible() if _passes(self.rows[row - 1][0].record, query)]
 
     def listing(self, query: CaseQuery) -> Sequence[Listed]:
-        return [(row.id, row.language_share, row.provenance, row.created_ns) for row in self.candidates(query)]
+        return [(row.id, row.language_share, row.provenance, row.created_ns, self._length(row.id)) for row in self.candidates(query)]
 
     def postings(self, tokens: Sequence[str]) -> Mapping[str, Sequence[Posting]]:
         return {token: [self._posting(row, token) for row in self._visible() if token in self.rows[row - 1][1].tokens] for token in tokens}
+
+    def postings_among(self, tokens: Sequence[str], ids: Sequence[int]) -> Mapping[str, Sequence[Posting]]:
+        return {token: [row for row in rows if row.id in ids] for token, rows in self.postings(tokens).items()}
+
+    def collection(self) -> Collection:
+        entries = tuple(self._entry(row) for row in self._visible())
+        tokens = sorted({token for entry in entries for token in self.rows[entry.id - 1][1].tokens})
+        found = self.postings(tokens)
+        rows = [row for token in tokens for row in found[token]]
+        return Collection(
+            generation=self.writes,
+            entries=entries,
+            tokens=tuple(tokens),
+            ends=tuple(accumulate(len(found[token]) for token in tokens)),
+            ids=struct.pack(f"<{len(rows)}q", *(row.id for row in rows)),
+            counts=struct.pack(f"<{len(rows)}I", *(row.count for row in rows)),
+        )
+
+    def changes_since(self, generation: int) -> Changes:
+        """Every record, as if all had been touched: more work than needed, never a wrong answer."""
+        entries = tuple(self._entry(row) for row in self._visible())
+        ids = [entry.id for entry in entries]
+        return Changes(generation=self.writes, gone=tuple(range(1, len(self.rows) + 1)), entries=entries, heads=(len(ids), sum(ids)))
 
     def vectors_since(self, generation: int, model_id: str) -> VectorBlock:
         self.vector_reads += 1
@@ -134,6 +158,14 @@ class MemoryStore:
             standing = [other for other in self._newest_first(version.record.slug) if other.sha256 not in yanked]
             if standing and standing[0] is version:
                 yield row
+
+    def _length(self, row: int) -> int:
+        return sum(self.rows[row - 1][1].tokens.values())
+
+    def _entry(self, row: int) -> Entry:
+        summary, record = self._summary(row), self.rows[row - 1][0].record
+        return Entry(row, record.slug, summary.kind, summary.provenance, summary.language_share, summary.created_ns, self._length(row),
+                     summary.status, ())  # fmt: skip
 
     def _posting(self, row: int, token: str) -> Posting:
         tokens = self.rows[row - 1][1].tokens

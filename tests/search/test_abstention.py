@@ -12,6 +12,7 @@ from search.samples import CATALOGUE, filled, record
 from kb.domain.case import CaseQuery
 from kb.embed.use import UseEmbedder
 from kb.search.query import search
+from kb.search.weights import load_weights
 
 ELSEWHERE = (
     "how to bake sourdough bread",
@@ -44,6 +45,15 @@ def test_development_queries_are_answered(shared: Path, store: MemoryStore, use:
     lines = (shared / "data" / "retrieval" / "dev_queries.jsonl").read_text(encoding="utf-8").splitlines()
     answers = [search(CaseQuery(text=json.loads(line)["text"]), store=store, embedder=use, catalogue=CATALOGUE) for line in lines]
     assert sum(answer.abstained for answer in answers) <= 0.05 * len(answers)
+
+
+def test_the_cut_grows_with_the_collection_to_a_limit() -> None:
+    known = load_weights().calibration("use")
+    cuts = [known.cut(count) for count in (1, 72, 1_000, 10**9)]
+    assert cuts == sorted(cuts, key=lambda cut: cut or 0.0)
+    assert cuts[0] == known.abstain_below
+    assert cuts[-1] == known.abstain_most
+    assert load_weights().calibration("unknown").cut(1_000) is None
 
 
 def test_a_paraphrase_in_the_other_language_finds_the_case(use: UseEmbedder) -> None:

@@ -38,6 +38,7 @@ def test_the_listing_names_the_candidates(tmp_path: Path, query: CaseQuery) -> N
     store = open_store(tmp_path / "store.db", writable=True)
     for item in RECORDS:
         store.publish(item, prepare(item, None), origin="workspace", author="test")
-    expected = [(row.id, row.language_share, row.provenance, row.created_ns) for row in store.candidates(query)]
+    lengths = {entry.id: entry.length for entry in store.collection().entries}
+    expected = [(row.id, row.language_share, row.provenance, row.created_ns, lengths[row.id]) for row in store.candidates(query)]
     assert list(store.listing(query)) == expected
     store.close()

@@ -54,7 +54,7 @@ def test_the_bias_of_a_scorer_towards_one_language_is_removed() -> None:
     """Every Chinese document scores above every English one; after balancing the best of each language stand together."""
     raw = {number: 0.6 + 0.01 * number for number in range(20)} | {100 + number: 0.1 + 0.01 * number for number in range(20)}
     languages: dict[int, Lang] = {number: "zh" if number < 100 else "en" for number in raw}
-    assert best([scores(raw, languages)], languages, 4, 200) == [19, 119, 18, 118]
+    assert best([scores(raw, languages)], languages.__getitem__, range(200), 4, 200) == [19, 119, 18, 118]
 
 
 def scores(raw: dict[int, float], languages: dict[int, Lang], absent: float | None = None, weight: float = 1.0) -> Scores:
@@ -62,18 +62,19 @@ def scores(raw: dict[int, float], languages: dict[int, Lang], absent: float | No
     for record in sorted(raw, key=lambda record: (-raw[record], record)):
         groups[languages[record]].append(record)
     own = {lang: of([raw[record] for record in members] or [0.0]) for lang, members in groups.items()}
-    return Scores(raw, groups, own, absent, weight, 8.5)
+    return Scores(raw.get, lambda lang, depth: groups[lang][:depth], own, absent, weight, 8.5, len(raw))
 
 
 @given(seed=st.integers(0, 10_000), pool=st.integers(1, 8), count=st.integers(1, 12))
 def test_a_growing_pool_gives_the_answer_of_adding_up_everything(seed: int, pool: int, count: int) -> None:
     draw = random.Random(seed)
     languages: dict[int, Lang] = {record: draw.choice(["zh", "en"]) for record in range(60)}
-    dense = scores({record: draw.choice([0.1, 0.2, draw.random()]) for record in languages if draw.random() < 0.8}, languages)
-    lexical = scores({record: draw.random() * 9 for record in languages if draw.random() < 0.4}, languages, absent=0.0, weight=0.5)
-    known = dense.raw.keys() | lexical.raw.keys()
+    cosines = {record: draw.choice([0.1, 0.2, draw.random()]) for record in languages if draw.random() < 0.8}
+    words = {record: draw.random() * 9 for record in languages if draw.random() < 0.4}
+    dense, lexical = scores(cosines, languages), scores(words, languages, absent=0.0, weight=0.5)
+    known = cosines.keys() | words.keys()
     everything = sorted(known, key=lambda record: (-total([dense, lexical], record, languages[record]), record))
-    found = best([dense, lexical], languages, count, pool)
+    found = best([dense, lexical], languages.__getitem__, range(60), count, pool)
     expected = everything[:count]
     assert [total([dense, lexical], record, languages[record]) for record in found] == pytest.approx(
         [total([dense, lexical], record, languages[record]) for record in expected]
@@ -83,4 +84,4 @@ def test_a_growing_pool_gives_the_answer_of_adding_up_everything(seed: int, pool
 
 def test_records_asked_for_are_looked_at_whatever_their_score() -> None:
     languages: dict[int, Lang] = dict.fromkeys(range(5), "en")
-    assert best([scores({0: 0.9, 1: 0.1}, languages)], languages, 1, 200, also=[4]) == [0, 4]
+    assert best([scores({0: 0.9, 1: 0.1}, languages)], languages.__getitem__, range(5), 1, 200, also=[4]) == [0, 4]

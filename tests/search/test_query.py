@@ -14,8 +14,9 @@ from kb.domain.record import Record
 from kb.domain.text import Lang, Text
 from kb.embed.hashing import HashingEmbedder
 from kb.errors import UsageError
+from kb.search.corpus import language_of
 from kb.search.dense import load_vectors
-from kb.search.fusion import language_of
+from kb.search.filters import find_candidates
 from kb.search.lexical import score_lexical
 from kb.search.prepare import prepare
 from kb.search.query import search
@@ -79,8 +80,8 @@ def brute_force(store: MemoryStore, text: str) -> list[tuple[float, str]]:
     query = EMBEDDER.encode_query(text)
     languages = {row.id: language_of(row.language_share) for row in store.candidates(CaseQuery())}
     cosine = {row: float((vectors_of(store, row) @ query).max()) for row in languages}
-    found = score_lexical(read_question(CaseQuery(text=text), CATALOGUE), store, languages, WEIGHTS)
-    words = {row: found.scores.raw.get(row, 0.0) for row in languages}
+    found = score_lexical(read_question(CaseQuery(text=text), CATALOGUE), find_candidates(CaseQuery(), store, CATALOGUE), WEIGHTS)
+    words = {row: found.scores.value(place) or 0.0 for place, row in enumerate(sorted(languages))}
     full = sum(found.idf[word] for word in found.question.words)
     prior = WEIGHTS.calibration("hashing")
     dense = balanced(cosine, languages, (prior.center, prior.scale, prior.center))

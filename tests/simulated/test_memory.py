@@ -13,10 +13,11 @@ from kb.profile.simulated.constants import load_constants
 from kb.profile.simulated.graph import Elementwise, Graph, tensor
 from kb.profile.simulated.memory import lifetimes, memory_plan, peak_bytes, place_blocks
 from kb.profile.simulated.options import Options, Planner
-from kb.profile.simulated.thermal import Activity, power, settled, temperature
+from kb.profile.simulated.thermal import Activity, power, settled, temperature, thermals_of
 from kb.profile.simulated.tiling import Tiling, checked_tiling
 
 CONSTANTS = load_constants()
+THERMALS = thermals_of("A2", CONSTANTS)
 PLANNERS: tuple[Planner, ...] = ("none", "first_fit", "best_fit", "pool")
 values = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 15), st.integers(1, 10**6)), min_size=1, max_size=40)
 shares = st.floats(0.0, 1.0)
@@ -89,19 +90,19 @@ def test_the_allocation_table_tells_the_peak() -> None:
 @given(shares, shares, shares, st.floats(0.1, 4.0), st.floats(1.0, 3.0))
 def test_better_cooling_never_lowers_the_clock(cube: float, vector: float, memory: float, cooling: float, better: float) -> None:
     activity = Activity(cube, vector, memory)
-    plain, cooled = (settled(activity, Options(cooling=share), CONSTANTS) for share in (cooling, cooling * better))
+    plain, cooled = (settled(activity, Options(cooling=share), THERMALS, CONSTANTS) for share in (cooling, cooling * better))
     assert cooled.clock >= plain.clock
 
 
 @given(shares, shares, shares, st.floats(0.5, 1.0))
 def test_power_falls_with_the_clock_and_stays_within_the_budget(cube: float, vector: float, memory: float, clock: float) -> None:
     activity = Activity(cube, vector, memory)
-    assert power(activity, clock, CONSTANTS) <= power(activity, 1.0, CONSTANTS) <= CONSTANTS["power_budget_w"] * (1 + 1e-9)
+    assert power(activity, clock, THERMALS, CONSTANTS) <= power(activity, 1.0, THERMALS, CONSTANTS) <= THERMALS.budget_w * (1 + 1e-9)
 
 
 def test_temperature_moves_towards_the_steady_state() -> None:
-    heat = settled(Activity(1.0, 1.0, 1.0), Options(), CONSTANTS)
-    path = [temperature(35.0, heat, seconds * 1e9, CONSTANTS) for seconds in (0, 10, 60, 600)]
+    heat = settled(Activity(1.0, 1.0, 1.0), Options(), THERMALS, CONSTANTS)
+    path = [temperature(35.0, heat, seconds * 1e9, THERMALS) for seconds in (0, 10, 60, 600)]
     assert path == sorted(path)
     assert path[0] == 35.0
     assert path[-1] == pytest.approx(heat.celsius, abs=0.01)

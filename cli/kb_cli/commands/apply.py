@@ -25,11 +25,11 @@ from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Flag
 from kb_cli.console import Console
 from kb_cli.files import write_new
-from kb_cli.limits import Limits, constraints_of
+from kb_cli.limits import LimitOptions, constraints_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Limits):
+class Options(LimitOptions):
     """A session, strategies, and what must hold after each of them."""
 
     session: Annotated[Path, Argument("A simulated session (.prof), or a profile of your machine.", "SESSION")]

@@ -26,11 +26,13 @@ class Options(Common):
     ] = ()
     output: Annotated[Path | None, Flag("--output", "Also write the report to this new Markdown file.", "FILE.md")] = None
     force: Annotated[bool, Flag("--force", "Overwrite the output file.")] = False
+    soc: Annotated[str, Flag("--soc", "The chip it ran on, where the capture does not say.", "ID")] = ""
+    export: Annotated[bool, Flag("--export", "Export raw captures first, with the profiler's own tool (writes into them).")] = False
 
 
 def run(options: Options, console: Console) -> int:
     """Load, diagnose, print."""
-    diagnosed = diagnose_paths(options.paths or (Path(),))
+    diagnosed = diagnose_paths(options.paths or (Path(),), soc=options.soc, export=options.export)
     document = diagnosis_document(diagnosed.diagnosis, diagnosed.catalogue, console.lang)
     if options.output is not None:
         write_new(options.output, MarkdownRenderer().render(document), force=options.force, keep=options.paths)

@@ -12,7 +12,7 @@ from kb.report.payload import plain
 from kb.report.plain import PlainRenderer
 from kb.report.records import gallery_document
 from kb.workflow.casebook import open_casebook
-from kb.workflow.gallery import gallery, ladder
+from kb.workflow.gallery import gallery, ladder, scored
 from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Flag
 from kb_cli.console import Console
@@ -33,7 +33,7 @@ def run(options: Options, console: Console) -> int:
     if options.limit < 1:
         raise UsageError(f"--limit {options.limit}", allowed="1 or more")
     with open_casebook(workspace(), console.progress()) as casebook:
-        found = gallery(casebook.store, options.wanted(" ".join(options.words), options.visibility))
+        found = gallery(casebook.store, options.wanted(" ".join(options.words), options.visibility), scored(casebook))
     page = replace(found, entries=found.entries[: options.limit])
     if console.as_json:
         console.json({**plain(page), "contributors": [plain(person) for person in ladder(found.entries)]})

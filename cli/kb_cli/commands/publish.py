@@ -16,7 +16,6 @@ from kb.report.payload import plain, version_payload
 from kb.report.plain import PlainRenderer
 from kb.report.records import draft_document
 from kb.session.session import Session
-from kb.store.artefacts import FolderArtefacts
 from kb.workflow.casebook import Casebook, open_casebook
 from kb.workflow.compare import pair
 from kb.workflow.diagnose import diagnose_paths, diagnose_sessions
@@ -132,7 +131,7 @@ def _from_profile(options: Options, casebook: Casebook) -> Record:
         diagnosed = diagnose_sessions(diagnosed.sessions, casebook.catalogue)
         record = draft_from_sessions(diagnosed, wording, comparison=compare(before, after), strategy=options.strategy)
         sessions = (before, after)
-    return with_sessions(record, sessions, FolderArtefacts(casebook.workspace.artefacts))
+    return with_sessions(record, sessions, casebook.artefacts)
 
 
 def _title(options: Options) -> Text | None:

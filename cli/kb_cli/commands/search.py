@@ -14,7 +14,6 @@ from kb.domain.soc import SocFamily
 from kb.domain.text import LANGS
 from kb.errors import ExitCode, UsageError
 from kb.report.answers import answer_document
-from kb.report.payload import answer_payload
 from kb.report.plain import PlainRenderer
 from kb.workflow.casebook import open_casebook
 from kb.workflow.search import context_of, find
@@ -71,6 +70,8 @@ def run(options: Options, console: Console) -> int:
         for note in casebook.notes:
             console.remark(note.zh, note.en)
     if console.as_json:
+        from kb.report.payload import answer_payload  # what every command can print: not for one that prints text
+
         console.json(answer_payload(answer))
     else:
         console.text(PlainRenderer().render(answer_document(answer, console.lang)))

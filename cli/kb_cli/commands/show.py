@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kb.domain.event import Event
+from kb.domain.impact import Impact
 from kb.domain.version import Version, parse_ref
 from kb.errors import ExitCode
-from kb.report.payload import version_payload
+from kb.recommend.impact import load_impact_weights, reported_impact
+from kb.report.impact import impact_line
+from kb.report.payload import plain, version_payload
 from kb.report.plain import PlainRenderer
 from kb.report.records import version_document
-from kb.workflow.casebook import open_casebook
+from kb.workflow.casebook import Casebook, open_casebook
 from kb.workflow.events import warning_of
 from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Common, Flag
@@ -32,6 +35,7 @@ def run(options: Options, console: Console) -> int:
         version = casebook.store.get(parse_ref(options.ref))
         document = version_document(version, casebook.catalogue, console.lang)
         warning = warning_of(casebook.store, version)
+        impact = _impact(casebook, version)
     if warning is not None:
         _warn(version, warning, console)
     if options.markdown:
@@ -39,10 +43,21 @@ def run(options: Options, console: Console) -> int:
 
         console.text(write_markdown(version.record))
     elif console.as_json:
-        console.json(version_payload(version))
+        console.json({**version_payload(version), "impact": None if impact is None else plain(impact)})
     else:
         console.text(PlainRenderer().render(document))
+        if impact is not None:
+            # Beside the record, which depends on its version only and reads the same for ever.
+            console.remark(impact_line(impact, "zh"), impact_line(impact, "en"))
     return ExitCode.DONE
+
+
+def _impact(casebook: Casebook, version: Version) -> Impact | None:
+    if not version.record.sessions:
+        return reported_impact(version.record, casebook.catalogue, load_impact_weights())
+    from kb.workflow.impact import record_impact  # reads sessions: numpy is not on the way to a record without any
+
+    return record_impact(version.record, casebook.artefacts, casebook.catalogue)
 
 
 def _warn(version: Version, event: Event, console: Console) -> None:

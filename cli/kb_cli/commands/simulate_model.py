@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 from kb.errors import ExitCode
+from kb.profile.simulated.graph_file import graph_bytes
+from kb.profile.simulated.om.writing import om_bytes
+from kb.profile.simulated.options import Options as Settings
 from kb.session.codec import to_bytes
 from kb.session.session import Session
+from kb.workflow.collect import Wanted, collect_model, is_model_file
 from kb.workflow.location import shipped_catalogue
-from kb.workflow.simulate import DEFAULT_SOC, model_names, options_from, simulated_sessions
+from kb.workflow.simulate import DEFAULT_SOC, chip, model_graph, model_names, options_from, simulated_sessions
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
 from kb_cli.files import write_new
@@ -21,11 +25,17 @@ class Options(Common):
     """A model, a chip, settings, and where the sessions go."""
 
     model: Annotated[
-        str, Argument("Built-in model, for example sd3, bert-large, resnet50-train, llama3-8b-decode; a wrong name lists all.", "MODEL")
+        str, Argument("Built-in model, as sd3, bert-large, llama3-8b-decode (a wrong name lists all), or a model file.", "MODEL")
     ]
-    output: Annotated[Path | None, Flag("--output", "The new .prof file; default MODEL-SOC.prof here. Ranks add -rankN.", "FILE.prof")] = (
-        None
-    )
+    output: Annotated[
+        Path | None,
+        Flag(
+            "--output",
+            "The new .prof file (ranks add -rankN), or .json or .om for the model's graph; default MODEL-SOC.prof here.",
+            "FILE",
+            short="-o",
+        ),
+    ] = None
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
     seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N")] = 1
     batch: Annotated[int, Flag("--batch", "Batch size (of a microbatch in training).", "N")] = 1
@@ -53,8 +63,12 @@ _OWN = (
 def run(options: Options, console: Console) -> int:
     """Simulate and write the sessions, a file for each rank."""
     settings = options_from(options.set, {name: getattr(options, name) for name in _OWN})
+    if options.output is not None and options.output.suffix in (".json", ".om"):
+        return _graph_written(options, options.output, settings, console)
     name = f"{options.model}-{Path(options.soc).stem}"
-    sessions = simulated_sessions(shipped_catalogue(), options.model, soc=options.soc, seed=options.seed, options=settings, name=name)
+    if is_model_file(options.model):
+        name = f"{Path(options.model).stem}-{Path(options.soc).stem}"
+    sessions = _simulated(options, settings, name)
     paths = _paths(options.output or Path(f"{name}.prof"), sessions)
     for path, session in zip(paths, sessions, strict=True):
         write_new(path, to_bytes(session), force=options.force)
@@ -65,6 +79,28 @@ def run(options: Options, console: Console) -> int:
     else:
         listed = ", ".join(map(str, paths))
         console.say(f"已写入 {listed}（仿真）", f"wrote {listed} (simulated)")
+    return ExitCode.DONE
+
+
+def _simulated(options: Options, settings: Settings, name: str) -> tuple[Session, ...]:
+    """The sessions of all ranks of a built-in model, or the one of a model file."""
+    catalogue = shipped_catalogue()
+    if is_model_file(options.model):
+        wanted = Wanted(model=options.model, seed=options.seed, options=settings)
+        return (collect_model(wanted, chip(catalogue, options.soc)).session,)
+    return simulated_sessions(catalogue, options.model, soc=options.soc, seed=options.seed, options=settings, name=name)
+
+
+def _graph_written(options: Options, output: Path, settings: Settings, console: Console) -> int:
+    """The model's graph instead of a run of it."""
+    graph = model_graph(options.model, settings)
+    content = graph_bytes(graph) if output.suffix == ".json" else om_bytes(graph)
+    write_new(output, content, force=options.force)
+    if console.as_json:
+        console.json({"file": str(output), "files": [str(output)], "operators": len(graph.operators), "tensors": len(graph.tensors)})
+    else:
+        count = len(graph.operators)
+        console.say(f"已写入 {output}：{count} 个算子的计算图（仿真）", f"wrote {output}: a graph of {count} operators (simulated)")
     return ExitCode.DONE
 
 
@@ -81,6 +117,7 @@ COMMAND = Command(
     (
         "kb simulate model sd3 --output sd3.prof",
         "kb simulate model bert-large --soc 910b4 --graph-launch",
+        "kb simulate model yolov8n -o yolov8n.json",
         "kb simulate model qwen3-0.6b-train --pipeline-parallel 2 --data-parallel 2 --set stage_shift=4",
         "kb simulate model qwen2.5-7b-decode --batch 8 --set context=4096 --set kv_policy=paged --fused-attention",
     ),

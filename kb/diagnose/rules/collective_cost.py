@@ -10,9 +10,10 @@ import numpy as np
 from kb.diagnose import wording
 from kb.diagnose.arrivals import meetings
 from kb.diagnose.cluster_judging import judged_across, known_ranks, label
-from kb.diagnose.exchanges import Exchange, by_rank, collectives, tensor_rows
+from kb.diagnose.exchanges import Exchange, by_rank, collectives, row_waits, tensor_rows
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, skipped
+from kb.diagnose.launches import held_ns
 from kb.diagnose.view import ClusterView, RankView
 from kb.domain.finding import Evidence, Judgement, Where
 from kb.domain.text import Text
@@ -28,7 +29,8 @@ _UNKNOWN_WAIT: Final = Text(
 
 def comm_not_overlapped(view: ClusterView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     """Judge collectives that move data while nothing computes. Left out are waiting for late ranks, which overlap cannot
-    hide, and the reductions of tensor parallelism, which have no independent work beside them (see comm_volume_excess).
+    hide, the reductions of tensor parallelism, which have no independent work beside them (see comm_volume_excess), and what
+    moves while the kernels wait for something else, such as a launch.
 
     At most hidden: the exposed moving time, and no more than the compute that could run beside it.
     """
@@ -42,9 +44,12 @@ def comm_not_overlapped(view: ClusterView, thresholds: Thresholds) -> tuple[Judg
         and max(own.exposed / view.ranks[place].accounting.step_ns for place, own in found.items()) >= thresholds["priority_p2_share"]
     ):
         return skipped("comm_not_overlapped", _UNKNOWN_WAIT, wording.CAPTURE_PLANES)
-    apart = {place: _tensor_ns(view.ranks[place], own, thresholds) for place, own in found.items()}
+    apart = {
+        place: _tensor_ns(view.ranks[place], own, thresholds) + _unheld_ns(view.ranks[place], own, row_waits(view, place, met))
+        for place, own in found.items()
+    }
     place, own = max((known or found).items(), key=lambda item: item[1].moving - apart[item[0]])
-    own = replace(own, moving=own.moving - apart[place])
+    own = replace(own, moving=max(0, own.moving - apart[place]))
     rank = view.ranks[place]
     overlapped = rank.accounting.splits.get("comm", {}).get("overlapped", 0)
     beside = max(0, rank.accounting.parts["compute"] - overlapped)
@@ -143,6 +148,16 @@ def _tensor_ns(rank: RankView, own: Exchange, thresholds: Thresholds) -> int:
         return 0
     rows = _tensor_rows(rank, rank.comm_ops, thresholds)
     return int(rank.comm_ops["duration_ns"][rows].sum() * _moving_share(own))
+
+
+def _unheld_ns(rank: RankView, own: Exchange, waits: Array) -> int:
+    """Exposed moving ns during which the kernels waited for something else. A collective waits first and moves last."""
+    table = collectives(rank)
+    if table is None or rank.kernels is None or not len(waits) or (table["start_ns"] < 0).any():
+        return 0
+    ends = table["start_ns"] + table["duration_ns"]
+    held = held_ns(rank, np.minimum(table["start_ns"] + waits, ends), ends, blocking=False)
+    return max(0, own.moving - int(held.sum()))
 
 
 def _tensor_rows(rank: RankView, ops: Table, thresholds: Thresholds) -> Array:

@@ -11,6 +11,7 @@ from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.idle import fallback_gaps
 from kb.diagnose.intervals import clipped, complement, covered_by
 from kb.diagnose.judging import Measured, judged, of_table, skipped
+from kb.diagnose.launches import held_ns
 from kb.diagnose.view import RankView
 from kb.domain.finding import Judgement
 from kb.domain.text import Text
@@ -21,7 +22,8 @@ _NO_COPIES: Final = Text("没有采集到主机与设备之间的拷贝", "copie
 
 
 def h2d_copy(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
-    """Judge copies that nothing else on the device covers, those around a host operator apart."""
+    """Judge copies that nothing else on the device covers, those around a host operator apart. Gaps that a copy
+    happens to lie in, while launches or waits hold the kernels up, are not the copy's."""
     copies = view.session.table("copies")
     if copies is None or view.window is None:
         return skipped("h2d_copy", _NO_COPIES, wording.CAPTURE_HOST)
@@ -29,7 +31,8 @@ def h2d_copy(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     starts, ends = clipped(copies["start_ns"], copies["start_ns"] + copies["duration_ns"], view.window)
     lone = covered_by(starts, ends, *pairs) == 0
     paired = int((ends - starts)[~lone].sum())
-    exposed = max(0, view.accounting.parts["copy_exposed"] - paired)
+    held = int(held_ns(view, starts, ends, blocking=True)[lone].sum())
+    exposed = max(0, min(view.accounting.parts["copy_exposed"] - paired, held))
     # A device trace often names no direction; between device addresses it would say so.
     kinds = np.isin(copies["kind"], view.session.codes(("h2d", "d2h"))) | (copies["kind"] < 0)
     rows = np.flatnonzero(lone & kinds & (ends > starts))

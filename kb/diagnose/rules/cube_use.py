@@ -9,6 +9,7 @@ import numpy as np
 from kb.diagnose import wording
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, judged, longest, skipped, types_of
+from kb.diagnose.kernel_time import fixed_ns, product_floor_ns, taking_turns, wave_use, wave_waste
 from kb.diagnose.pipes import Pipes, hbm_rate, pipes
 from kb.diagnose.products import products
 from kb.diagnose.rules.unfused_elementwise import attention_rows
@@ -19,25 +20,29 @@ from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
 from kb.session.session import Array, Table
 
-_CUBE: Final = ("AI_CORE", "MIX_AIC")
-_ENGINES: Final = (*_CUBE, "MIX_AIV")
-_VECTOR: Final = ("AI_VECTOR_CORE", "MIX_AIV")
+_ENGINES: Final = ("AI_CORE", "MIX_AIC", "MIX_AIV")
 
 
 def suboptimal_tiling(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     """Judge large kernels whose blocks do not fill the cores, and large products far from the chip's rate though their
-    pipes are busy (small tiles read operands again and again). The loss is the idle part of the waves, or the time above
-    what good kernels reach of the cube's and the memory's rate, whichever is larger."""
+    pipes are busy (small tiles read operands again and again). The loss is the busy part of the idle cores, or the time above
+    what good kernels reach of the cube's and the memory's rate, whichever is larger; kernels whose units take turns have
+    another cause."""
     kernels = view.kernels
     if kernels is None:
         return skipped("suboptimal_tiling", wording.NO_KERNELS, wording.CAPTURE_KERNELS)
+    if not view.typed():
+        return skipped("suboptimal_tiling", wording.NO_TYPES, wording.CAPTURE_KERNELS)
     if view.cube_cores is None or "block" not in kernels:
         return skipped("suboptimal_tiling", wording.NO_CHIP, wording.CAPTURE_CHIP)
-    waste = np.fmax(_wave_waste(view, kernels, thresholds), _rate_waste(view, kernels, thresholds))
+    busy = pipes(kernels)
+    waste = np.fmax(wave_waste(view, kernels, busy, thresholds), _rate_waste(view, kernels, busy, thresholds))
     waste = np.fmax(waste, _reload_waste(view, kernels, thresholds))
     waste[_small_products(view, kernels, thresholds)] = 0.0
+    if busy is not None:
+        waste[taking_turns(busy, thresholds)] = 0.0
     name = Text("切分或分块不合适", "tiles or core splits do not fit")
-    return _wasteful(view, thresholds, "suboptimal_tiling", kernels, waste, name)
+    return _wasteful(view, thresholds, "suboptimal_tiling", kernels, waste, name, minor=int(busy is None))
 
 
 def low_batch_occupancy(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
@@ -59,9 +64,10 @@ def low_batch_occupancy(view: RankView, thresholds: Thresholds) -> tuple[Judgeme
 
 
 def intra_kernel_stall(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
-    """Judge long kernels of products or of both engines that fill the cores while every pipe is mostly idle, or while
-    computing and moving take turns: units inside wait for each other. Kernels that only move or map data have one unit to
-    wait for, and an unfused attention has its own cause."""
+    """Judge long kernels of products or of both engines that fill the cores while every pipe is mostly idle, or in which
+    computing and moving take turns: units inside wait for each other. With overlap the busiest pipe and the kernel's fixed
+    cost would set its time. Kernels that only move or map data have one unit to wait for, and an unfused attention has its
+    own cause."""
     kernels = view.kernels
     if kernels is None:
         return skipped("intra_kernel_stall", wording.NO_KERNELS, wording.CAPTURE_KERNELS)
@@ -72,18 +78,18 @@ def intra_kernel_stall(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     long[attention_rows(view, thresholds)] = False
     long[_small_products(view, kernels, thresholds)] = False
     long &= ~view.role(kernels, "decode_attention")
-    full = _wave_use(view, kernels) >= thresholds["wave_use_least"]
-    reach = thresholds["pipe_reachable"]
-    idle = busy.busiest < thresholds["pipe_busy_least"]
-    waste = np.where(
-        long & full & (idle | _alternating(busy, thresholds)), kernels["duration_ns"] * np.maximum(1.0 - busy.busiest / reach, 0.0), 0.0
-    )
-    return _wasteful(
-        view, thresholds, "intra_kernel_stall", kernels, waste, Text("算子内部各单元互相等待", "units inside kernels wait for each other")
-    )
+    turns = long & taking_turns(busy, thresholds)
+    idle = long & ~turns & (busy.busiest < thresholds["pipe_busy_least"]) & (wave_use(view, kernels) >= thresholds["wave_use_least"])
+    reach = np.where(turns, 1.0, thresholds["pipe_reachable"])
+    spare = kernels["duration_ns"] * (1.0 - busy.busiest / reach) - fixed_ns(view, kernels, thresholds)
+    waste = np.where(turns | idle, np.maximum(spare, 0.0), 0.0)
+    name = Text("算子内部各单元互相等待", "units inside kernels wait for each other")
+    return _wasteful(view, thresholds, "intra_kernel_stall", kernels, waste, name)
 
 
-def _wasteful(view: RankView, thresholds: Thresholds, cause: CauseId, kernels: Table, waste: Array, name: Text) -> tuple[Judgement, ...]:
+def _wasteful(
+    view: RankView, thresholds: Thresholds, cause: CauseId, kernels: Table, waste: Array, name: Text, *, minor: int = 0
+) -> tuple[Judgement, ...]:
     """``waste`` ns of each kernel; kernels that others cover at the same time cannot cost more than the compute part."""
     waste = np.nan_to_num(waste)
     rows = np.flatnonzero(waste > 0)
@@ -109,38 +115,18 @@ def _wasteful(view: RankView, thresholds: Thresholds, cause: CauseId, kernels: T
             evidence=longest(view, order[:20]),
             where=Where(operators=types_of(view, rows)),
             observed={"kernels": float(len(rows)), "kernel_time_ns": float(spent)},
+            minor=minor,
         ),
     )
 
 
-def _wave_use(view: RankView, kernels: Table) -> Array:
-    """Share (0..1) of the core-time of all waves that a kernel's blocks fill; NaN-free, 1 where unknown."""
-    use = np.ones(len(kernels))
-    if "block" not in kernels:
-        return use
-    for cores, names in ((view.cube_cores, _CUBE), (view.vector_cores, _VECTOR)):
-        if not cores:
-            continue
-        own = np.isin(kernels["core"], view.session.codes(names)) & (kernels["block"] > 0)
-        blocks = kernels["block"][own]
-        use[own] = blocks / (np.ceil(blocks / cores) * cores)
-    return use
-
-
-def _wave_waste(view: RankView, kernels: Table, thresholds: Thresholds) -> Array:
-    use = _wave_use(view, kernels)
-    large = kernels["duration_ns"] >= thresholds["tiling_kernel_least"] * 1e3
-    poor = large & (use < thresholds["wave_use_least"]) & ~view.communication(kernels)
-    return np.where(poor, kernels["duration_ns"] * (1.0 - use), 0.0)
-
-
-def _rate_waste(view: RankView, kernels: Table, thresholds: Thresholds) -> Array:
+def _rate_waste(view: RankView, kernels: Table, busy: Pipes | None, thresholds: Thresholds) -> Array:
+    """Time of products above what the cube, and the memory for the bytes they really moved, need at a reachable rate."""
     waste = np.zeros(len(kernels))
     found = products(view, kernels)
     if not len(found.rows):
         return waste
-    floor = np.fmax(found.cube, found.memory) / thresholds["rate_reachable"] + thresholds["product_fixed"] * 1e3
-    busy = pipes(kernels)
+    floor = product_floor_ns(view, kernels, thresholds)
     working = np.ones(len(found.rows), np.bool_) if busy is None else ~(busy.busiest[found.rows] < thresholds["pipe_busy_least"])
     slow = (
         np.isfinite(found.cube)
@@ -162,14 +148,6 @@ def _reload_waste(view: RankView, kernels: Table, thresholds: Thresholds) -> Arr
     loading = (busy.moves >= thresholds["move_pipe_high"]) & (busy.compute <= thresholds["reload_compute_most"])
     idle_memory = rate < thresholds["bandwidth_share_high"] * view.soc.memory_bandwidth.value
     return np.where(own & loading & idle_memory, kernels["duration_ns"] * (1.0 - busy.compute / thresholds["rate_reachable"]), 0.0)
-
-
-def _alternating(busy: Pipes, thresholds: Thresholds) -> Array:
-    """Kernels whose computing and moving pipes hardly overlap, none of them busy enough to be the limit."""
-    both = np.minimum(busy.compute, busy.moves) >= thresholds["alternating_least"]
-    return np.asarray(
-        both & (busy.compute + busy.moves <= thresholds["alternating_sum"]) & (busy.busiest <= thresholds["alternating_most"])
-    )
 
 
 def _small_products(view: RankView, kernels: Table, thresholds: Thresholds) -> Array:

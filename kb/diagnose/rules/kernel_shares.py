@@ -46,15 +46,16 @@ def format_conversion(view: RankView, thresholds: Thresholds) -> tuple[Judgement
 
 
 def excess_cast(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
-    """Judge casts outside attention, and products in single precision where the step also has half-precision ones or
-    products are most of it."""
+    """Judge casts outside attention and the loss, which need their precision, and products in single precision where the
+    step also has half-precision ones or products are most of it; those not on a CPU, which gains nothing from half."""
     kernels = view.kernels
     if kernels is None or not view.typed():
         return skipped("excess_cast", wording.NO_TYPES, wording.CAPTURE_KERNELS)
-    casts = _outside(view, thresholds, view.role(kernels, "cast"))
+    casts = _outside(view, thresholds, view.role(kernels, "cast") & ~_beside_loss(view, kernels))
     cast_ns = compute_exposed_ns(view, kernels, casts)
     found = products(view, kernels)
-    single = found.rows[found.wide == 4] if "input_dtypes" in kernels else found.rows[:0]
+    halving = "input_dtypes" in kernels and view.session.meta.soc.family != "cpu"
+    single = found.rows[found.wide == 4] if halving else found.rows[:0]
     single_ns = compute_exposed_ns(view, kernels, single)
     step = view.accounting.step_ns
     single_counts = single_ns >= thresholds["single_precision_share"] * step
@@ -86,6 +87,17 @@ def quantization_dequant_overhead(view: RankView, thresholds: Thresholds) -> tup
     heavy = spent >= thresholds["quantise_to_product"] * used
     name = Text("量化与反量化", "quantising and dequantising")
     return _share(view, thresholds, "quantization_dequant_overhead", kernels, rows if heavy else rows[:0], name)
+
+
+def _beside_loss(view: RankView, kernels: Table) -> Array:
+    """Casts next to a softmax with cross entropy, or its gradient, on their stream: logits are summed in single precision on
+    purpose, and the gradient returns from there."""
+    order = np.lexsort((kernels["start_ns"], kernels["stream"])) if "stream" in kernels else np.arange(len(kernels))
+    loss = view.role(kernels, "loss")[order]
+    beside = np.zeros(len(kernels), np.bool_)
+    beside[order[:-1]] |= loss[1:]
+    beside[order[1:]] |= loss[:-1]
+    return beside
 
 
 def _outside(view: RankView, thresholds: Thresholds, mask: Array) -> Array:

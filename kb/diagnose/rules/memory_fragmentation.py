@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from kb.diagnose.confidence import confidence
 from kb.diagnose.rules.host_stalls import allocator_calls
-from kb.diagnose.thresholds import confidence
 from kb.diagnose.view import RankView
 from kb.domain.finding import Finding, Judgement, Where
 from kb.domain.text import Text
@@ -46,7 +46,7 @@ def _waste(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
             exposed_ns=0,
             share=0.0,
             gain_bound_ns=0,
-            confidence=confidence(thresholds, minor=1),
+            confidence=confidence(thresholds, CAUSE, minor=1),
             message=message,
             where=Where(),
             evidence=(

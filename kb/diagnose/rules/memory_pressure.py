@@ -25,7 +25,8 @@ _OTHERS: Final = ("layout", "cast", "decode_attention", "quantise")
 
 def memory_bandwidth_pressure(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     """Judge kernels whose moving pipes are busy while the computing ones wait, those apart that a more exact cause claims
-    (unfused chains, layout changes, casts, decode attention, products of few rows)."""
+    (unfused chains, layout changes, casts, decode attention, products of few rows), and products and attention that read
+    every operand once (the least bytes the algorithm needs) or whose misses of L2 were counted (``l2_pressure``)."""
     kernels = view.kernels
     if kernels is None:
         return skipped("memory_bandwidth_pressure", wording.NO_KERNELS, wording.CAPTURE_KERNELS)
@@ -38,6 +39,7 @@ def memory_bandwidth_pressure(view: RankView, thresholds: Thresholds) -> tuple[J
         bound[chain_rows(view, kernels, thresholds)] = False
         for role in _OTHERS:
             bound &= ~view.role(kernels, role)
+    bound &= _streams(view, kernels) | ~(_compulsory(view, kernels, thresholds) | _l2_counted(kernels))
     found = products(view, kernels)
     bound[found.rows[found.lines <= thresholds["few_rows"]]] = False
     rows = np.flatnonzero(bound)
@@ -90,6 +92,10 @@ def _streams(view: RankView, kernels: Table) -> Array:
     for role in ("elementwise", "layout", "reduction", "norm", "optimizer"):
         once |= view.role(kernels, role)
     return once
+
+
+def _l2_counted(kernels: Table) -> Array:
+    return np.isfinite(kernels["l2_hit_ratio"]) if "l2_hit_ratio" in kernels else np.zeros(len(kernels), np.bool_)
 
 
 def _bound(view: RankView, kernels: Table, busy: Pipes, thresholds: Thresholds) -> Array:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from statistics import mean
 from typing import Final
 
-import numpy as np
-
 from kb.diagnose.cluster_judging import judged_across, known_ranks, label
+from kb.diagnose.experts import expert_ns, expert_rows
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, longest, skipped
 from kb.diagnose.schedule import replay
 from kb.diagnose.stage_wording import CAPTURE_STAGES, no_pipeline, too_few
 from kb.diagnose.stages import StageLoad, coverage, microbatches, stage_loads
-from kb.diagnose.view import ClusterView, RankView
+from kb.diagnose.view import ClusterView
 from kb.domain.finding import Evidence, Judgement, Where
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
-from kb.session.session import Array
 
 _NO_MOE: Final = Text("没有采集到混合专家算子，或只有一张卡", "no expert kernels were captured, or on one rank only")
 
@@ -99,7 +97,7 @@ def _bubble_evidence(loads: tuple[StageLoad, ...]) -> tuple[Evidence, ...]:
 
 def moe_imbalance(view: ClusterView, thresholds: Thresholds) -> tuple[Judgement, ...]:
     """Judge the spread of expert compute between ranks of one stage: the light ones wait for the loaded one."""
-    spent = {place: _expert_ns(rank) for place, rank in enumerate(view.ranks)}
+    spent = {place: expert_ns(rank) for place, rank in enumerate(view.ranks)}
     spent = {place: ns for place, ns in spent.items() if ns}
     groups = [tuple(place for place in spent if view.ranks[place] in ranks) for ranks in view.stages.values()] or [tuple(spent)]
     groups = [group for group in groups if len(group) >= 2]
@@ -126,18 +124,9 @@ def moe_imbalance(view: ClusterView, thresholds: Thresholds) -> tuple[Judgement,
             gain_ns=cost,
             least=thresholds["moe_imbalance_least_share"],
             message=message,
-            evidence=longest(heavy, _expert_rows(heavy)),
+            evidence=longest(heavy, expert_rows(heavy)),
             where=Where(ranks=known_ranks((heavy,))),
             observed={"expert_max_over_mean": ratio},
             healthy={"expert_max_over_mean": 1.0},
         ),
     )
-
-
-def _expert_rows(rank: RankView) -> Array:
-    return np.flatnonzero(rank.role(rank.kernels, "moe")) if rank.kernels is not None else np.empty(0, np.int64)
-
-
-def _expert_ns(rank: RankView) -> int:
-    rows = _expert_rows(rank)
-    return int(rank.kernels["duration_ns"][rows].sum()) if rank.kernels is not None and len(rows) else 0

@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 
 from kb.diagnose import stage_wording as wording
+from kb.diagnose.confidence import confidence
 from kb.diagnose.stages import Balance, Coverage, StageLoad, balance, coverage, extra_operators, microbatches, stage_loads
-from kb.diagnose.thresholds import confidence, priority
+from kb.diagnose.thresholds import priority
 from kb.diagnose.view import ClusterView, RankView
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Where
 from kb.domain.text import Text
@@ -86,7 +87,7 @@ def _finding(cover: Coverage, loads: Sequence[StageLoad], loss: _Loss, ratio: fl
         exposed_ns=loss.exposed_ns,
         share=share,
         gain_bound_ns=loss.gain_ns,
-        confidence=confidence(thresholds, major=not cover.all_stages, minor=missing),
+        confidence=confidence(thresholds, CAUSE, major=not cover.all_stages, minor=missing),
         message=wording.found(loss.heavy, loss.light, loss.exposed_ns, share, loss.gain_ns),
         where=Where(
             operators=tuple(row[0] for row in extra),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import median_low
 from typing import Final
 
 import numpy as np
@@ -10,8 +11,9 @@ import numpy as np
 from kb.diagnose import wording
 from kb.diagnose.arrivals import Meeting, blame, meetings
 from kb.diagnose.cluster_judging import judged_across, known_ranks, label, presence
+from kb.diagnose.experts import beyond_experts, expert_lead
 from kb.diagnose.figures import milliseconds, percent
-from kb.diagnose.judging import Measured, healthy, skipped
+from kb.diagnose.judging import Measured, healthy, longest, skipped
 from kb.diagnose.view import ClusterView, RankView
 from kb.domain.accounting import PARTS
 from kb.domain.finding import Evidence, Finding, Judgement, Where
@@ -29,10 +31,17 @@ def slow_link_or_rank(view: ClusterView, thresholds: Thresholds) -> tuple[Judgem
     """Judge waiting for a late rank (by plane tasks, else by arrival at the same collectives) and slow links.
 
     Arrivals count only between ranks of one pipeline stage: between stages the schedule decides. The largest of the
-    three is reported; where the last to arrive changes within the step, nobody is blamed.
+    them is reported; where the last to arrive changes within the step, nobody is blamed. A rank that computes longer than
+    its peers is late in every group it belongs to, and they in theirs: compute tells who began it. What uneven experts
+    explain is theirs (moe_imbalance).
     """
     met = [meeting for meeting in meetings(view.ranks) if _one_stage(view, meeting)]
-    judgements = [*_by_planes(view, met, thresholds), *_by_arrival(view, met, thresholds), *_by_link(view, thresholds)]
+    judgements = [
+        *_by_planes(view, met, thresholds),
+        *_by_arrival(view, met, thresholds),
+        *_by_compute(view, thresholds),
+        *_by_link(view, thresholds),
+    ]
     findings = [judgement for judgement in judgements if isinstance(judgement, Finding)]
     if findings:
         return (max(findings, key=lambda finding: finding.exposed_ns),)
@@ -53,6 +62,7 @@ def _by_planes(view: ClusterView, met: Sequence[Meeting], thresholds: Thresholds
     if not waiting:
         return ()
     spent, rank = max(waiting, key=lambda item: item[0])
+    spent = beyond_experts(spent, max(expert_lead(view.ranks).values()))
     parts = rank.accounting.parts
     exposed = min(spent, parts["comm_exposed"])
     communicating = parts["comm_exposed"] + rank.accounting.splits.get("comm", {}).get("overlapped", 0)
@@ -132,6 +142,7 @@ def _by_arrival(view: ClusterView, met: Sequence[Meeting], thresholds: Threshold
     late = view.ranks[place]
     step = max(rank.accounting.step_ns for rank in view.ranks)
     share = caused[place] / total if total else 0.0
+    waited = beyond_experts(caused[place], expert_lead(view.ranks)[place])
     if share < thresholds["blame_share"] or (len(caused) > 1 and share < thresholds["blame_share_many"]):
         listed = ", ".join(
             f"{label(view.ranks[each])}: {milliseconds(ns)}" for each, ns in sorted(caused.items(), key=lambda item: -item[1])
@@ -153,8 +164,8 @@ def _by_arrival(view: ClusterView, met: Sequence[Meeting], thresholds: Threshold
         thresholds,
         Measured(
             cause=CAUSE,
-            exposed_ns=caused[place],
-            gain_ns=caused[place],
+            exposed_ns=waited,
+            gain_ns=waited,
             least=thresholds["slow_link_or_rank_least_share"],
             message=message,
             evidence=_meeting_evidence(view, [meeting for meeting in met if meeting.late.place == place]),
@@ -163,6 +174,40 @@ def _by_arrival(view: ClusterView, met: Sequence[Meeting], thresholds: Threshold
             notes=_late_notes(view, late),
         ),
     )
+
+
+def _by_compute(view: ClusterView, thresholds: Thresholds) -> tuple[Judgement, ...]:
+    """The rank that computes longest beyond the median of its stage, while a peer waits in communication for as long."""
+    worst: tuple[int, RankView, float] | None = None
+    for ranks in view.stages.values() or (view.ranks,):
+        sound = [rank for rank in ranks if rank.accounting.step_ns and rank.accounting.parts["comm_exposed"]]
+        if len(sound) < 2:
+            continue
+        lead = expert_lead(sound)
+        own = [rank.accounting.parts["compute"] for rank in sound]
+        middle = median_low(own)
+        late = max(range(len(sound)), key=own.__getitem__)
+        more = beyond_experts(own[late] - middle, lead[late])
+        cost = min(more, max(rank.accounting.parts["comm_exposed"] for rank in sound if rank is not sound[late]))
+        if more >= (thresholds["slow_compute_ratio"] - 1.0) * middle and (worst is None or cost > worst[0]):
+            worst = cost, sound[late], own[late] / max(1, middle)
+    if worst is None:
+        return ()
+    cost, rank, ratio = worst
+    step = max(rank.accounting.step_ns for rank in view.ranks)
+    share = percent(cost / step)
+    message = Text(
+        f"{label(rank)} 的计算是同一流水段中位数的 {ratio:.2f} 倍：别的卡因此最多等 {milliseconds(cost)}（占本步 {share}）",
+        f"{label(rank)} computes {ratio:.2f} times the median of its stage: others wait up to {milliseconds(cost)} for it "
+        f"({share} of the step)",
+    )
+    measured = Measured(
+        cause=CAUSE, exposed_ns=cost, gain_ns=cost, least=thresholds["slow_link_or_rank_least_share"], message=message,
+        evidence=longest(rank, np.arange(len(rank.kernels)) if rank.kernels is not None else np.empty(0, np.int64)),
+        where=Where(ranks=known_ranks((rank,))), observed={"compute_over_median": ratio}, healthy={"compute_over_median": 1.0},
+        notes=_late_notes(view, rank),
+    )  # fmt: skip
+    return judged_across(step, thresholds, measured)
 
 
 def _meeting_evidence(view: ClusterView, met: Sequence[Meeting]) -> tuple[Evidence, ...]:

@@ -10,9 +10,10 @@ import numpy as np
 
 from kb.diagnose import attention_wording as wording
 from kb.diagnose.attention import AttentionRun, cube_floors_ns, find_runs
+from kb.diagnose.confidence import confidence
 from kb.diagnose.exposure import compute_exposed_ns, idle_ns, launch_gaps_ns, launch_interval_ns
 from kb.diagnose.judging import types_of
-from kb.diagnose.thresholds import confidence, priority
+from kb.diagnose.thresholds import priority
 from kb.diagnose.view import RankView
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, NotJudged, Where
 from kb.domain.thresholds import Thresholds
@@ -66,7 +67,7 @@ def _judged(view: RankView, kernels: Table, runs: Sequence[AttentionRun], thresh
         exposed_ns=loss.exposed_ns,
         share=share,
         gain_bound_ns=loss.gain_ns,
-        confidence=confidence(thresholds, major=bool(unshaped), minor=bool(loss.unfloored)),
+        confidence=confidence(thresholds, CAUSE, major=bool(unshaped), minor=bool(loss.unfloored)),
         message=wording.found((len(runs) - backward, backward), loss.exposed_ns, loss.launch_ns, share, loss.gain_ns),
         where=Where(operators=types_of(view, loss.matched)),
         evidence=cited,

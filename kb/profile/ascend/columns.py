@@ -13,6 +13,7 @@ import numpy as np
 from kb.errors import MalformedInputError
 from kb.profile.ascend import cells
 from kb.profile.ascend.rows import Spans, unquoted
+from kb.profile.ascend.texts import Taking, is_constant, text_codes
 from kb.profile.decimals import plain_decimals, scaled_to
 from kb.session.builder import Strings
 from kb.session.session import Array
@@ -53,7 +54,7 @@ _SCALES: Final[Mapping[Kind, tuple[int, int]]] = {
     "duration": (3, cells.LONGEST_NS), "optional_duration": (3, cells.LONGEST_NS), "duration_ms": (6, cells.LONGEST_NS),
     "optional_duration_ms": (6, cells.LONGEST_NS), "real_us": (3, cells.LONGEST_NS),
 }  # fmt: skip
-_SHORT: Final = 64
+_TAKING: Final[Mapping[Kind, Taking]] = {"text": "bare", "quoted": "inside"}
 _WHOLE: Final = frozenset({"id", "long_id"})
 
 
@@ -125,9 +126,12 @@ def converted(values: Sequence[str], kind: Kind, strings: Strings) -> Array:
 
 def converted_spans(spans: Spans, index: int, kind: Kind, strings: Strings) -> Array:
     """Column ``index`` as an array of the kind's dtype; says the same as ``converted`` of its cells. Raises CellError."""
-    starts, ends = spans.starts[:, index], spans.ends[:, index]
+    starts, ends = np.ascontiguousarray(spans.starts[:, index]), np.ascontiguousarray(spans.ends[:, index])
     if kind in _TEXTS:
-        return _text_codes(spans.data, starts, ends, kind, strings)
+        return text_codes(Spans(spans.data, starts, ends, spans.text), _TEXTS[kind], strings, _TAKING.get(kind, "read"))
+    parse, dtype = _NUMBERS[kind]
+    if len(starts) > 1 and is_constant(spans.data, starts, ends):
+        return np.full(len(starts), _parsed(spans.data, starts[:1].tolist(), ends[:1].tolist(), np.zeros(1, int), parse)[0], dtype)
     codes = np.frombuffer(spans.data, np.uint8)
     digits, decimals, plain = plain_decimals(codes, starts, ends)
     if kind in _SCALES:
@@ -138,7 +142,6 @@ def converted_spans(spans: Spans, index: int, kind: Kind, strings: Strings) -> A
         plain = plain & (digits < _LARGEST_EXACT)
         values = np.where(plain, digits, 0) / _EXACT_POWERS[np.where(plain, decimals, 0)]
         values = values / 100 if kind == "percent" else values * 1024 if kind == "kibibytes" else values
-    parse, dtype = _NUMBERS[kind]
     found = values.astype(dtype)
     odd = np.flatnonzero(~plain)
     if len(odd):
@@ -157,21 +160,3 @@ def _parsed(data: bytes, starts: list[int], ends: list[int], rows: Array, parse:
             except ValueError as error:
                 raise CellError(int(rows[place]), text, str(error), ruined=isinstance(error, cells.RuinedCell)) from error
     return [known[data[start:end]] for start, end in zip(starts, ends, strict=True)]
-
-
-def _text_codes(data: bytes, starts: Array, ends: Array, kind: Kind, strings: Strings) -> Array:
-    text = _TEXTS[kind]
-    if len(starts) and _is_constant(data, starts, ends):
-        return np.full(len(starts), strings.code(text(unquoted(data[starts[0] : ends[0]]))), "<i4")
-    values = [data[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-    codes = {cell: strings.code(text(unquoted(cell))) for cell in dict.fromkeys(values)}
-    return np.fromiter(map(codes.__getitem__, values), dtype="<i4", count=len(values))
-
-
-def _is_constant(data: bytes, starts: Array, ends: Array) -> bool:
-    """Whether every cell of a column is the same short text, as states, formats and absent values are."""
-    length = int(ends[0] - starts[0])
-    if length > _SHORT or np.any(ends - starts != length):
-        return False
-    cells = np.frombuffer(data, np.uint8)[starts[:, None] + np.arange(length)]
-    return bool((cells == cells[0]).all())

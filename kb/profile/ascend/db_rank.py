@@ -13,11 +13,13 @@ from kb.domain.soc import SocFamily, SocRef
 from kb.profile.ascend import db_host, db_tasks
 from kb.profile.ascend.database import Database, opened
 from kb.profile.ascend.db_names import read_names
+from kb.profile.ascend.db_totals import totals
 from kb.profile.ascend.gathered import Gathered
 from kb.profile.ascend.part import Part
 from kb.profile.ascend.profiler_info import metadata_of_database
 from kb.profile.ascend.reading import Reading
 from kb.session.builder import Strings
+from kb.session.meta import Violation
 from kb.session.session import Array, Table
 
 _FAMILIES: Final[tuple[tuple[str, SocFamily], ...]] = (
@@ -41,6 +43,7 @@ def read_database(path: Path, reading: Reading, strings: Strings) -> Gathered:
             db_host.counters(database, names),
             db_host.allocations(database, names),
             db_host.marks(database, names),
+            *totals(database, names),
         ]
         markers = _markers(database, label)
         tables = {table.name: table for table in found if table is not None}
@@ -50,9 +53,18 @@ def read_database(path: Path, reading: Reading, strings: Strings) -> Gathered:
         meta = database.rows("META_DATA", "name", "value")
         values = {name: value for name, value in zip(meta.texts("name"), meta.texts("value"), strict=True) if name and value}
         sources = sorted({strings.frozen()[code] for table in tables.values() for code in np.unique(table["file"]).tolist()} - {label})
-        return Gathered(
-            tables, (Part(label, None, device, dropped),), True, markers, _soc(database), metadata_of_database(values), rank, tuple(sources)
-        )
+        part = Part(label, None, device, dropped, _unmerged(path, label))
+        return Gathered(tables, (part,), True, markers, _soc(database), metadata_of_database(values), rank, tuple(sources))
+
+
+def _unmerged(path: Path, label: str) -> tuple[Violation, ...]:
+    """A write-ahead log beside the file: a program still has it open, and what it wrote last is not read."""
+    log = path.with_name(f"{path.name}-wal")
+    size = log.stat().st_size if log.is_file() else 0
+    if not size:
+        return ()
+    detail = f"{label}: {size} bytes of its write-ahead log are not merged; close the program that has it open, then read again"
+    return (Violation(oracle="a database is closed", detail=detail, difference_ns=0),)
 
 
 def _markers(database: Database, label: str) -> Mapping[str, tuple[int, int, int, str]]:

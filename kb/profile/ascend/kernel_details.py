@@ -65,6 +65,8 @@ def _blocks(read: CsvTable, talking: Array) -> dict[str, Array]:
 
 def _cores(read: CsvTable, strings: Strings) -> Array:
     cores = read.columns.get("core", np.full(len(read), -1, dtype="<i4"))
+    if not np.any(cores < 0):
+        return cores
     hccl = [code for code, text in enumerate(strings.frozen()) if text.startswith(_HCCL_PREFIX)]
     unnamed = (cores < 0) & np.isin(read.columns["name"], hccl)
     return np.where(unnamed, strings.code("COMMUNICATION"), cores) if np.any(unnamed) else cores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -97,7 +98,9 @@ def metadata_of_database(values: Mapping[str, str]) -> Metadata:
         return Metadata()
 
 
-_DOCUMENTS = ("ENV_VARIABLES", "distributed_args", "parallel_group_info")
+MOST_RANKS: Final = 2**31
+"""Of one job; ranks are kept as 32-bit numbers."""
+_DOCUMENTS: Final = ("ENV_VARIABLES", "distributed_args", "parallel_group_info")
 
 
 def _is_object(text: str | None) -> bool:
@@ -122,7 +125,9 @@ def _stated(metadata: _Metadata) -> Metadata:
     )
     stage = next((group.group_rank for group in metadata.parallel_group_info.values() if group.group_name == _PIPELINE), None)
     environment = {name: "" if value is None else str(value) for name, value in metadata.environment.items()}
-    return Metadata(sizes.rank, sizes.world_size, stage, parallel, environment)
+    rank = sizes.rank if sizes.rank is not None and 0 <= sizes.rank < MOST_RANKS else None
+    world = sizes.world_size if sizes.world_size is not None and 0 < sizes.world_size <= MOST_RANKS else None
+    return Metadata(rank, world, stage, parallel, environment)
 
 
 def rank_in_name(name: str) -> int | None:

@@ -28,16 +28,17 @@ _COMMA: Final = ord(",")
 _BREAK: Final = ord("\n")
 _RETURN: Final = ord("\r")
 _QUOTE: Final = ord('"')
-_MARKS: Final = np.isin(np.arange(256), [_COMMA, _BREAK, _QUOTE])
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Cells as places in ``data``: column ``i`` of row ``r`` is ``data[starts[r, i]:ends[r, i]]``, quotes still around it."""
+    """Cells as places in ``data``: column ``i`` of row ``r`` is ``data[starts[r, i]:ends[r, i]]``, quotes still around it.
+    ``text`` is the same where every character is one byte, so that the places hold there too."""
 
     data: bytes
     starts: Array
     ends: Array
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +128,19 @@ def chunks(handle: BinaryIO, label: str, first: int) -> Iterator[Chunk]:
     """The rest of the file, whole records at a time. Raises MalformedInputError naming the line."""
     while data := handle.read(CHUNK):
         if not data.endswith(b"\n"):
-            data += _line(handle, label, first + data.count(b"\n"))
-        while data.count(b'"') % 2 and (more := _line(handle, label, first + data.count(b"\n"))):
+            data += _line(handle, label, first + _count(data, _BREAK))
+        while _count(data, _QUOTE) % 2 and (more := _line(handle, label, first + _count(data, _BREAK))):
             data += more
             if len(data) > CHUNK + 2 * LONGEST_LINE:
                 raise MalformedInputError(f"{label}:{first}: a quote after this line is never closed", do="export again")
         _decoded(data, first, label)
-        yield Chunk(data, first, bool(data.count(b'"') % 2))
-        first += data.count(b"\n")
+        yield Chunk(data, first, bool(_count(data, _QUOTE) % 2))
+        first += _count(data, _BREAK)
+
+
+def _count(data: bytes, code: int) -> int:
+    # bytes.count looks for one occurrence after the other, which is slow where there are many.
+    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == code))
 
 
 def block(chunk: Chunk, width: int, label: str) -> Block:
@@ -152,12 +158,12 @@ def block(chunk: Chunk, width: int, label: str) -> Block:
 def _spans(data: bytes, first: int, width: int) -> Block | None:
     """Rows found by array arithmetic; None where a quote stands inside a cell, which only the csv module reads."""
     codes = np.frombuffer(data, np.uint8)
-    marks = np.flatnonzero(_MARKS[codes])
+    marks = np.flatnonzero((codes == _COMMA) | (codes == _BREAK) | (codes == _QUOTE))
     kinds = codes[marks]
     quotes = kinds == _QUOTE
     breaks = marks[kinds == _BREAK]
     if quotes.any():
-        inside = np.cumsum(quotes) % 2 == 1
+        inside = (np.cumsum(quotes, dtype=np.int32) & 1) == 1
         if not _quotes_enclose_cells(codes, marks[quotes]):
             return None
         keep = ~inside & ~quotes
@@ -172,13 +178,14 @@ def _spans(data: bytes, first: int, width: int) -> Block | None:
     starts[:, 1:] = ends[:, :-1] + 1
     starts[:, 0] = _line_starts(marks, ends_line, ends[:, -1])
     lines = first + np.searchsorted(breaks, starts[:, 0])
+    text = data.decode() if data.isascii() else None
     last = ends[:, -1].copy()
     last -= (codes[np.maximum(last - 1, 0)] == _RETURN) & (last > starts[:, -1])
     ends = np.column_stack([ends[:, :-1], last])
     if width == 1:
         filled = ends[:, 0] > starts[:, 0]
-        return Block(lines[filled].astype(np.int32), ragged, Spans(data, starts[filled], ends[filled]))
-    return Block(lines.astype(np.int32), ragged, Spans(data, starts, ends))
+        return Block(lines[filled].astype(np.int32), ragged, Spans(data, starts[filled], ends[filled], text))
+    return Block(lines.astype(np.int32), ragged, Spans(data, starts, ends, text))
 
 
 def _line_starts(marks: Array, ends_line: Array, row_ends: Array) -> Array:

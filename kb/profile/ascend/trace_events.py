@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -19,6 +20,7 @@ from kb.session.session import Array
 
 Kind = Literal["hardware", "operator", "task", "cann", "host", "mark"]
 Pid = int | str | float | None
+_Naming = tuple[str, str | int | float | None, str | None, str | None]
 _MICROSECONDS: Final = 3
 _LARGEST: Final = 2**62
 _NO_RANK: Final = 4294967295
@@ -70,40 +72,43 @@ class Timeline:
     threads: dict[tuple[Pid, Pid], str] = field(default_factory=dict)
     places: dict[tuple[Pid, Pid], int] = field(default_factory=dict)
     dropped: int = 0
-    _decoder: msgspec.json.Decoder[Args] = field(default_factory=lambda: msgspec.json.Decoder(Args))
+    _decoders: tuple[msgspec.json.Decoder[Args], msgspec.json.Decoder[list[Args]]] = field(
+        default_factory=lambda: (msgspec.json.Decoder(Args), msgspec.json.Decoder(list[Args]))
+    )
+    _named: dict[_Naming, tuple[int, int]] = field(default_factory=dict)
+    _shapes: dict[str | None, int] = field(default_factory=lambda: {None: -1})
 
     def add(self, batch: Batch[RawEvent]) -> None:
         """Take one batch."""
         self.dropped += batch.broken
-        buckets: dict[Kind, tuple[list[RawEvent], list[int], list[Args]]] = defaultdict(lambda: ([], [], []))
-        samples: list[tuple[RawEvent, int]] = []
-        for event, number in zip(batch.events, batch.numbers, strict=True):
-            if event.ph == "X":
-                args = self._args(event)
-                kind = _kind(event, args)
-                if kind is not None:
-                    bucket = buckets[kind]
-                    bucket[0].append(event)
-                    bucket[1].append(number)
-                    bucket[2].append(args)
-            elif event.ph == "C":
-                samples.append((event, number))
-            elif event.ph == "M":
-                self._name(event)
-        for kind, (events, numbers, found) in buckets.items():
-            self._spans(kind, events, numbers, found)
-        self._samples(samples)
+        events = batch.events
+        own = [place for place, event in enumerate(events) if event.ph == "X"]
+        spans = [events[place] for place in own]
+        self._spans(spans, self._arguments([event.args for event in spans]), np.asarray(batch.numbers, np.int32)[own])
+        if len(own) < len(events):
+            others = [(event, number) for event, number in zip(events, batch.numbers, strict=True) if event.ph in ("C", "M")]
+            for event, _ in others:
+                if event.ph == "M":
+                    self._name(event)
+            self._samples([(event, number) for event, number in others if event.ph == "C"])
 
-    def _args(self, event: RawEvent) -> Args:
-        if not bytes(event.args):
+    def _arguments(self, raws: Sequence[msgspec.Raw]) -> list[Args]:
+        """What is in the ``args`` of spans: all at once where every one is sound."""
+        try:
+            return self._decoders[1].decode(b"".join((b"[", b",".join(raws), b"]")))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return [self._args(raw) for raw in raws]
+
+    def _args(self, raw: msgspec.Raw) -> Args:
+        if not bytes(raw):
             return _EMPTY
         try:
-            return self._decoder.decode(event.args)
+            return self._decoders[0].decode(raw)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return _EMPTY
 
     def _name(self, event: RawEvent) -> None:
-        name = self._args(event).name
+        name = self._args(event.args).name
         if name is None:
             return
         if event.name == "process_name":
@@ -111,20 +116,68 @@ class Timeline:
         elif event.name == "thread_name":
             self.threads[event.pid, event.tid] = name
 
-    def _spans(self, kind: Kind, events: list[RawEvent], numbers: list[int], args: list[Args]) -> None:
-        start, duration = integers([event.ts for event in events], _MICROSECONDS), integers([event.dur for event in events], _MICROSECONDS)
-        columns: dict[str, Array] = {
-            "start_ns": start,
-            "duration_ns": duration,
-            "name": self.strings.codes([_name_of(event, kind) for event in events]),
-            "row": np.array(numbers, np.int32),
-            "place": np.array([self.places.setdefault((event.pid, event.tid), len(self.places)) for event in events], np.int64),
+    def _spans(self, events: Sequence[RawEvent], args: Sequence[Args], numbers: Array) -> None:
+        if not events:
+            return
+        # All times of a batch together: array arithmetic pays by the thousand.
+        times = integers([event.ts for event in events] + [event.dur for event in events], _MICROSECONDS)
+        starts, durations = times[: len(events)], times[len(events) :]
+        sound = (starts != NONE) & (starts >= 0) & (durations >= 0) & (durations < _LARGEST)
+        kinds = list(map(_kind, events, args))
+        codes = {kind: code for code, kind in enumerate(dict.fromkeys(kinds))}
+        which = np.fromiter(map(codes.__getitem__, kinds), np.int32, len(kinds))
+        self.dropped += int((~sound & (which != codes.get(None, -1))).sum())
+        for kind, code in codes.items():
+            own = np.flatnonzero((which == code) & sound)
+            if kind is not None and len(own):
+                part = own.tolist()
+                found = self._of_kind(kind, [events[place] for place in part], [args[place] for place in part])
+                self.columns[kind].add({"start_ns": starts[own], "duration_ns": durations[own], "row": numbers[own], **found})
+
+    def _of_kind(self, kind: Kind, events: Sequence[RawEvent], args: Sequence[Args]) -> dict[str, Array]:
+        names, layers = self._names_and_layers(kind, events, args)
+        columns = {
+            "name": names,
+            "place": self._places(events),
             "connection_id": _ids([arg.connection_id for arg in args]),
             **self._extra(kind, events, args),
         }
-        sound = (start != NONE) & (start >= 0) & (duration >= 0) & (duration < _LARGEST)
-        self.dropped += int((~sound).sum())
-        self.columns[kind].add({name: values[sound] for name, values in columns.items()})
+        if kind in ("cann", "host"):
+            columns["layer"] = layers
+            columns["thread"] = np.array(
+                [_thread(event.tid, place) for event, place in zip(events, columns["place"].tolist(), strict=True)]
+            )
+        return columns
+
+    def _names_and_layers(self, kind: Kind, events: Sequence[RawEvent], args: Sequence[Args]) -> tuple[Array, Array]:
+        known = self._named
+        keys = [(kind, event.name, event.cat, arg.level) for event, arg in zip(events, args, strict=True)]
+        found = list(map(known.get, keys))
+        if None in found:
+            code = self.strings.code
+            for key, event, arg in zip(keys, events, args, strict=True):
+                if key not in known:
+                    known[key] = code(_name_of(event, kind)), code(_layer(event, arg))
+            found = list(map(known.get, keys))
+        both = np.array(found, np.int32)
+        return both[:, 0], both[:, 1]
+
+    def _places(self, events: Sequence[RawEvent]) -> Array:
+        known = self.places
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        found = list(map(known.get, zip(pids, tids, strict=True)))
+        if None in found:
+            found = [known.setdefault(key, len(known)) for key in zip(pids, tids, strict=True)]
+        return np.array(found, np.int64)
+
+    def _shape_codes(self, args: Sequence[Args]) -> Array:
+        known = self._shapes
+        dims = [arg.dims for arg in args]
+        found = list(map(known.get, dims))
+        if None in found:
+            known |= {text: self.strings.code(_shapes(text)) for text in dict.fromkeys(dims) if text not in known}
+            found = list(map(known.get, dims))
+        return np.array(found, np.int32)
 
     def _extra(self, kind: Kind, events: Sequence[RawEvent], args: Sequence[Args]) -> dict[str, Array]:
         codes = self.strings.codes
@@ -149,9 +202,7 @@ class Timeline:
             return {"domain": codes([_DOMAINS[(event.cat or "").casefold()] for event in events])}
         if kind in ("cann", "host"):
             return {
-                "thread": np.array([_thread(event.tid, self.places[event.pid, event.tid]) for event in events], np.int64),
-                "layer": codes([_layer(event, arg) for event, arg in zip(events, args, strict=True)]),
-                "input_shapes": codes([_shapes(arg.dims) for arg in args]),
+                "input_shapes": self._shape_codes(args),
                 "stack": codes([arg.stack.replace("\r\n", "\n") if arg.stack else None for arg in args]),
             }
         return {}
@@ -220,6 +271,12 @@ def _shapes(dims: str | None) -> str | None:
 
 
 def _ids(values: Sequence[object]) -> Array:
+    if values.count(None) == len(values):
+        return np.full(len(values), -1)
+    if set(map(type, values)) == {int}:
+        with suppress(OverflowError):
+            found = np.array(values, np.int64)
+            return np.where((found >= 0) & (found < _LARGEST), found, -1)
     return np.array([value if type(value) is int and 0 <= value < _LARGEST else _id(value) for value in values], np.int64)
 
 

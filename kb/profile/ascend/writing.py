@@ -6,6 +6,7 @@ The origin travels in ``session_origin.json``: a simulated session written here 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,19 @@ from kb.profile.ascend import mark
 from kb.profile.ascend.layout import OUTPUT
 from kb.profile.ascend.writing_communication import communication_bytes, matrix_bytes
 from kb.profile.ascend.writing_trace import trace_bytes
-from kb.profile.ascend.writing_values import NONE, csv_bytes, microseconds, numbers, quoted, real, reals, stamp, texts, times
+from kb.profile.ascend.writing_values import (
+    csv_bytes,
+    microseconds,
+    numbers,
+    percent_of,
+    quoted,
+    real,
+    reals,
+    stamp,
+    texts,
+    times,
+    written_as,
+)
 from kb.session.meta import SessionMeta
 from kb.session.session import Session, Table
 
@@ -38,8 +51,6 @@ _STEP: Final = (
     ("Communication", "communication_ns"), ("Free", "free_ns"), ("Stage", "stage_ns"), ("Bubble", "bubble_ns"),
 )  # fmt: skip
 _KIBI: Final = 1024
-_NEIGHBOURS: Final = 4
-"""Floats on either side among which the one that reads back exactly is sought."""
 
 
 def write_rank(session: Session, folder: Path) -> Path:
@@ -134,9 +145,7 @@ def _kernels(session: Session, table: Table) -> bytes:
         *((header, reals(table, column, 1000.0 if column.endswith("_ns") else 1.0)) for header, column in _PIPES if column in table),
     ]  # fmt: skip
     if "cube_utilization" in table:
-        columns.append(
-            ("cube_utilization(%)", [NONE if value != value else real(percent_of(value)) for value in table["cube_utilization"].tolist()])
-        )
+        columns.append(("cube_utilization(%)", [real(value) for value in percent_of(table["cube_utilization"]).tolist()]))
     columns += _counters(table)
     return csv_bytes([header for header, _ in columns], [cells for _, cells in columns])
 
@@ -144,7 +153,8 @@ def _kernels(session: Session, table: Table) -> bytes:
 def _counters(table: Table) -> Iterator[tuple[str, Sequence[str]]]:
     for column, (header, scale) in _COUNTERS.items():
         if column in table:
-            yield header, [_scaled(value, scale) for value in table[column].tolist()]
+            written = written_as(table[column], partial(np.multiply, scale), table[column] / scale)
+            yield header, [real(value) for value in written.tolist()]
     if "l2_hit_ratio" in table:
         # Hits and misses that give the very same quotient: the ratio itself of one access.
         yield "aic_write_cache_hit", reals(table, "l2_hit_ratio")
@@ -156,26 +166,6 @@ _COUNTERS: Final[Mapping[str, tuple[str, float]]] = {
     **{f"{place}_{way}_rate": (f"aic_{name}_{way}_bw(GB/s)", 1e9) for place, name in (("hbm", "main_mem"), ("l2", "l2"), ("l1", "l1"))
        for way in ("read", "write")},
 }  # fmt: skip
-
-
-def percent_of(value: float) -> float:
-    """Percent that divides back to the same ratio."""
-    return _neighbour(value, lambda written: written / 100, value * 100)
-
-
-def _scaled(value: float, scale: float) -> str:
-    return real(_neighbour(value, lambda written: written * scale, value / scale))
-
-
-def _neighbour(value: float, back: Callable[[float], float], first: float) -> float:
-    """The float near ``first`` that ``back`` turns into ``value``, if one of its neighbours does."""
-    near = [first]
-    for way in (np.inf, -np.inf):
-        step = first
-        for _ in range(_NEIGHBOURS):
-            step = float(np.nextafter(step, way))
-            near.append(step)
-    return next((candidate for candidate in near if back(candidate) == value), first)
 
 
 def _step_trace(session: Session, table: Table) -> bytes:

@@ -12,8 +12,10 @@ import msgspec
 import numpy as np
 
 from kb.errors import KbError
+from kb.profile.ascend.db_totals import total_rows
 from kb.profile.ascend.layout import OUTPUT
-from kb.profile.ascend.writing import percent_of, put, rank_files
+from kb.profile.ascend.writing import put, rank_files
+from kb.profile.ascend.writing_values import percent_of
 from kb.session.session import Array, Session, Table
 
 Row = tuple[int | float | str | None, ...]
@@ -41,9 +43,10 @@ _STEP: Final = ("computing_ns", "comm_not_overlapped_ns", "overlapped_ns", "comm
 class _Writer:
     """Text ids and global task ids of one file under construction."""
 
-    def __init__(self, session: Session, database: sqlite3.Connection) -> None:
+    def __init__(self, session: Session, database: sqlite3.Connection, official: Mapping[str, str]) -> None:
         self.session = session
         self.database = database
+        self.official = official
         self.ids: dict[str, int] = {text: number for number, text in enumerate(session.strings)}
         self.task = 0
 
@@ -55,11 +58,23 @@ class _Writer:
         """Text ids of a code column, null where missing."""
         return [code if code >= 0 else None for code in table[column].tolist()] if column in table else [None] * len(table)
 
+    def quoted(self, table: Table, column: str) -> list[int | None]:
+        """Text ids of a column in the pair of quotes the exporter writes around shapes."""
+        codes = self.codes(table, column)
+        known = {code: self.text(f'"{self.session.strings[code]}"') for code in dict.fromkeys(codes) if code is not None}
+        return [None if code is None else known[code] for code in codes]
+
     def put(self, name: str, columns: str, rows: Sequence[Row]) -> None:
-        """Make a table and fill it. ``columns`` are names and types."""
-        names = [column.split()[0] for column in columns.split(",")]
-        self.database.execute(f'CREATE TABLE "{name}" ({columns})')
-        self.database.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(names))})', rows)  # noqa: S608  # our own names
+        """Make a table and fill it. ``columns`` are names and types; an official table has all of its own, unfilled ones null."""
+        names = ", ".join(column.split()[0] for column in columns.split(","))
+        self.database.execute(f'CREATE TABLE "{name}" ({self.official.get(name, columns)})')
+        places = ", ".join("?" * (columns.count(",") + 1))
+        self.database.executemany(f'INSERT INTO "{name}" ({names}) VALUES ({places})', rows)  # noqa: S608  # our own names
+
+    def complete(self) -> None:
+        """Make the official tables there was nothing for: other tools ask for them."""
+        for name, columns in self.official.items():
+            self.database.execute(f'CREATE TABLE IF NOT EXISTS "{name}" ({columns})')
 
     def tasks(self, count: int) -> list[int]:
         """New global task ids."""
@@ -81,17 +96,20 @@ def write_rank_database(session: Session, folder: Path) -> Path:
         put(root / path, data)
     number = "" if session.meta.rank is None else f"_{session.meta.rank}"
     (root / OUTPUT).mkdir(parents=True)
-    _write(root / OUTPUT / f"ascend_pytorch_profiler{number}.db", session, _main)
+    schema = msgspec.json.decode(Path(__file__).with_name("database_schema.json").read_bytes(), type=dict[str, dict[str, str]])
+    _write(root / OUTPUT / f"ascend_pytorch_profiler{number}.db", session, _main, schema["main"])
     if any(session.table(table) is not None for table in ("step_trace", "comm_ops", "comm_links")):
-        _write(root / OUTPUT / "analysis.db", session, _analysis)
+        _write(root / OUTPUT / "analysis.db", session, _analysis, schema["analysis"])
     return root
 
 
-def _write(path: Path, session: Session, fill: Callable[[_Writer], None]) -> None:
+def _write(path: Path, session: Session, fill: Callable[[_Writer], None], official: Mapping[str, str]) -> None:
     with closing(sqlite3.connect(path)) as database, database:
         for setting in ("synchronous=OFF", "journal_mode=OFF"):
             database.execute(f"PRAGMA {setting}")
-        fill(_Writer(session, database))
+        writer = _Writer(session, database, official)
+        fill(writer)
+        writer.complete()
 
 
 def _main(writer: _Writer) -> None:
@@ -106,6 +124,8 @@ def _main(writer: _Writer) -> None:
     _allocations(writer, session.table("allocations"))
     _counters(writer, session.table("counters"))
     _ranges(writer, session.table("marks"), session.table("steps"))
+    for name, columns, rows in total_rows(session, writer.codes):
+        writer.put(name, columns, rows)
     _identity(writer)
     writer.put("STRING_IDS", "id INTEGER PRIMARY KEY, value TEXT", [(number, text) for text, number in writer.ids.items()])
 
@@ -134,18 +154,9 @@ def _kernels(writer: _Writer, table: Table | None) -> list[Row]:
     talking = writer.session.code("COMMUNICATION")
     compute = table.where((table["core"] != talking) | (talking < 0))
     ids = writer.tasks(len(compute))
-    texts = (
-        "op_type",
-        "core",
-        "op_state",
-        "input_formats",
-        "input_dtypes",
-        "input_shapes",
-        "output_formats",
-        "output_dtypes",
-        "output_shapes",
-    )
-    columns = [writer.codes(compute, name) for name in ("name", *texts)]
+    texts = ("op_type", "core", "op_state", "input_formats", "input_dtypes", "input_shapes", "output_formats", "output_dtypes",
+             "output_shapes")  # fmt: skip
+    columns = [writer.quoted(compute, name) if name.endswith("_shapes") else writer.codes(compute, name) for name in ("name", *texts)]
     blocks = [_ints(compute, "block"), _ints(compute, "mix_block")]
     writer.put(
         "COMPUTE_TASK_INFO",
@@ -163,8 +174,8 @@ def _pmu(writer: _Writer, table: Table, ids: Sequence[int]) -> Iterator[Row]:
     if "cube_utilization" in table:
         code = writer.text("cube_utilization")
         yield from (
-            (number, code, percent_of(value))
-            for number, value in zip(ids, table["cube_utilization"].tolist(), strict=True)
+            (number, code, value)
+            for number, value in zip(ids, percent_of(table["cube_utilization"]).tolist(), strict=True)
             if value == value
         )
     for name, column in _PMU.items():
@@ -333,9 +344,12 @@ def _analysis(writer: _Writer) -> None:
         spans = [[None if value == -1 else value / 1000 for value in _ints(trace, name)] for name in (*_STEP, "preparing_ns")]
         steps = [session.text(code) for code in trace["step_id"].tolist()]
         rows: list[Row] = list(zip([session.meta.device or 0] * len(trace), steps, *spans, strict=True))
+        waited = trace["comm_not_overlapped_ns"] - np.maximum(trace["bubble_ns"], 0)
+        rows = [(*row, spent / 1000) for row, spent in zip(rows, waited.tolist(), strict=True)]
         writer.put("StepTraceTime", "deviceId INTEGER, step TEXT, computing NUMERIC, communication_not_overlapped NUMERIC, "
                    "overlapped NUMERIC, "
-                   "communication NUMERIC, free NUMERIC, stage NUMERIC, bubble NUMERIC, preparing NUMERIC", rows)  # fmt: skip
+                   "communication NUMERIC, free NUMERIC, stage NUMERIC, bubble NUMERIC, preparing NUMERIC, "
+                   "communication_not_overlapped_and_exclude_receive NUMERIC", rows)  # fmt: skip
     if operators is not None:
         _operators(writer, operators)
     if links is not None:
@@ -356,9 +370,15 @@ def _operators(writer: _Writer, table: Table) -> None:
                "transit_time NUMERIC, "
                "wait_time NUMERIC, synchronization_time NUMERIC, idle_time NUMERIC, step TEXT, type TEXT", rows)  # fmt: skip
     if "bytes" in table:
+        # Packets are not known: zero of them, since readers of the table expect numbers everywhere.
+        spent = [value or 0.0 for value in spans[1]]
         sizes = [value / 1e6 for value in table["bytes"].tolist()]
-        rows = [(name, group, "SDMA", size) for name, group, size in zip(text["name"], text["group"], sizes, strict=True) if size > 0]
-        writer.put("CommAnalyzerBandwidth", "hccl_op_name TEXT, group_name TEXT, transport_type TEXT, transit_size NUMERIC", rows)
+        rows = [
+            (name, group, "SDMA", size, time, size / time if time else 0.0, 0, 0, 0, time, step, kind)
+            for name, group, size, time, step, kind in zip(text["name"], text["group"], sizes, spent, steps, text["kind"], strict=True)
+            if size > 0
+        ]
+        writer.put("CommAnalyzerBandwidth", writer.official["CommAnalyzerBandwidth"], rows)
 
 
 def _links(writer: _Writer, table: Table) -> None:

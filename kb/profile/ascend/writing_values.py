@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from kb.session.session import Session, Table
+import numpy as np
+
+from kb.session.session import Array, Session, Table
 
 NONE: Final = "N/A"
+_NEIGHBOURS: Final = 4
+"""Floats on each side that are tried."""
 
 
 def microseconds(ns: int) -> str:
@@ -67,3 +71,23 @@ def csv_bytes(header: Sequence[str], columns: Sequence[Sequence[str]]) -> bytes:
     writer.writerow(header)
     writer.writerows(zip(*columns, strict=True))
     return buffer.getvalue().encode()
+
+
+def written_as(values: Array, back: Callable[[Array], Array], first: Array) -> Array:
+    """For each value the float near ``first`` that ``back`` turns into it, where one of its neighbours does; else ``first``."""
+    best, open_still = first.copy(), (back(first) != values) & ~np.isnan(values)
+    for way in (np.inf, -np.inf):
+        step = first
+        for _ in range(_NEIGHBOURS):
+            if not open_still.any():
+                return best
+            step = np.nextafter(step, way)
+            hit = open_still & (back(step) == values)
+            best = np.where(hit, step, best)
+            open_still &= ~hit
+    return best
+
+
+def percent_of(ratios: Array) -> Array:
+    """Percent that divides back to the same ratios."""
+    return written_as(ratios, lambda written: written / 100, ratios * 100)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,7 +20,8 @@ from kb.session.session import Array
 
 _MICROSECONDS: Final = 3
 _LARGEST_ID: Final = 2**62
-_SPANS: Final = ("X", "")
+_PASSED_OVER: Final = ("X", "", "s", "f", "t")
+"""Spans, which are read elsewhere, and flow arrows."""
 Scalar = int | float | str | None
 
 
@@ -81,26 +83,16 @@ class Collector:
     def add(self, batch: Batch[Event[Args]]) -> None:
         """Take one batch."""
         self.dropped += batch.broken
-        buckets: dict[tuple[str, str | None], tuple[list[Event[Args]], list[int]]] = {}
-        for event, number in zip(batch.events, batch.numbers, strict=True):
-            key = (event.ph, event.cat)
-            found = buckets.get(key)
-            if found is None:
-                found = buckets[key] = ([], [])
-            found[0].append(event)
-            found[1].append(number)
-        for (phase, category), (events, numbers) in buckets.items():
-            self._bucket(phase, category, events, numbers)
+        events = batch.events
+        own = [place for place, event in enumerate(events) if event.ph == "X" or not event.ph]
+        self._spans(_chosen(events, own), np.asarray(batch.numbers, np.int32)[own])
+        if len(own) < len(events):
+            self._others([(event, number) for event, number in zip(events, batch.numbers, strict=True) if event.ph not in _PASSED_OVER])
 
-    def _bucket(self, phase: str, category: str | None, events: list[Event[Args]], numbers: list[int]) -> None:
-        if phase in _SPANS:
-            self._spans(category, events, numbers)
-        elif phase == "M":
-            self._names(events)
-        elif phase in "iI":
-            self._samples(events, numbers)
-        elif phase in "BE":
-            self.dropped += len(events)
+    def _others(self, pairs: Sequence[tuple[Event[Args], int]]) -> None:
+        self._names([event for event, _ in pairs if event.ph == "M"])
+        self._samples([(event, number) for event, number in pairs if event.ph in "iI"])
+        self.dropped += sum(1 for event, _ in pairs if event.ph in "BE")
 
     def _names(self, events: Sequence[Event[Args]]) -> None:
         for event in events:
@@ -110,47 +102,58 @@ class Collector:
             elif event.name == "process_labels" and isinstance(args.labels, str):
                 self.labels[event.pid] = args.labels
 
-    def _spans(self, category: str | None, events: list[Event[Args]], numbers: list[int]) -> None:
+    def _by_kind(self, events: Sequence[Event[Args]]) -> dict[Kind, Array]:
+        """Places of the spans of each kind, ascending."""
+        categories = [event.cat for event in events]
+        codes = {category: code for code, category in enumerate(dict.fromkeys(categories))}
+        which = np.fromiter(map(codes.__getitem__, categories), np.int32, len(categories))
+        found: dict[Kind, list[Array]] = defaultdict(list)
+        for category, code in codes.items():
+            for kind, own in self._kinds(category, np.flatnonzero(which == code), events):
+                found[kind].append(own)
+        return {kind: parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts)) for kind, parts in found.items()}
+
+    def _kinds(self, category: str | None, own: Array, events: Sequence[Event[Args]]) -> Iterator[tuple[Kind, Array]]:
+        """What the spans of one category are; those of an unknown one are kernels where a device's process holds them."""
         kind = self.categories.kinds.get((category or "").casefold())
-        if kind is None:
-            on_device = [self._on_device(event) for event in events]
-            for wanted, unknown in ((True, "kernel"), (False, "overhead")):
-                own = [index for index, device in enumerate(on_device) if device is wanted]
-                self._of_kind("kernel" if wanted else "overhead", [events[i] for i in own], [numbers[i] for i in own], unknown)
-        elif kind != "ignored":
-            self._of_kind(kind, events, numbers, category or "")
+        if kind is not None:
+            if kind != "ignored":
+                yield kind, own
+            return
+        on_device = np.array([self._on_device(event) for event in _chosen(events, own.tolist())], bool)
+        parts: tuple[tuple[Kind, Array], ...] = (("kernel", own[on_device]), ("overhead", own[~on_device]))
+        yield from ((known, part) for known, part in parts if len(part))
 
     def _on_device(self, event: Event[Args]) -> bool:
         return self.labels.get(event.pid, "").startswith(self.categories.device_labels)
 
-    def _of_kind(self, kind: Kind, events: list[Event[Args]], numbers: list[int], category: str) -> None:
-        if not events:
+    def _spans(self, events: Sequence[Event[Args]], numbers: Array) -> None:
+        places = self._by_kind(events)
+        if not places:
             return
-        start = integers([event.ts for event in events], _MICROSECONDS)
-        duration = integers([event.dur for event in events], _MICROSECONDS)
-        sound = (start != NONE) & (duration >= 0) & (duration < _LARGEST_ID)
-        if not sound.all():
-            self.dropped += int((~sound).sum())
-            own = np.flatnonzero(sound).tolist()
-            events, numbers, start, duration = [events[i] for i in own], [numbers[i] for i in own], start[sound], duration[sound]
-        code = self.strings.code
-        columns: dict[str, Array] = {
-            "start_ns": start,
-            "duration_ns": duration,
-            "name": np.fromiter([code(name if type(name := event.name) is str else str(name)) for event in events], np.int32, len(events)),
-            "row": np.array(numbers, np.int32),
-        }
+        # All times of a batch together: array arithmetic pays by the thousand.
+        times = integers([event.ts for event in events] + [event.dur for event in events], _MICROSECONDS)
+        starts, durations = times[: len(events)], times[len(events) :]
+        sound = (starts != NONE) & (durations >= 0) & (durations < _LARGEST_ID)
+        for kind, own in places.items():
+            part = own[sound[own]]
+            self.dropped += len(own) - len(part)
+            if len(part):
+                columns = {"start_ns": starts[part], "duration_ns": durations[part], "row": numbers[part]}
+                self.columns[kind].add({**columns, **self._of_kind(kind, _chosen(events, part.tolist()))})
+
+    def _of_kind(self, kind: Kind, events: Sequence[Event[Args]]) -> dict[str, Array]:
+        columns = {"name": self.strings.codes([name if type(name := event.name) is str else str(name) for event in events])}
         if kind in ("kernel", "copy"):
-            columns |= self._device_columns(events)
-        elif kind == "runtime":
-            columns |= self._host_columns(events, [event.args or _EMPTY for event in events])
-        elif kind == "operator":
-            columns |= self._operator_columns(events)
-        else:
-            columns["thread"] = self._threads(events)
+            return columns | self._device_columns(events)
+        if kind == "runtime":
+            return columns | self._host_columns(events, [event.args or _EMPTY for event in events])
+        if kind == "operator":
+            return columns | self._operator_columns(events)
+        columns["thread"] = self._threads(events)
         if kind == "overhead":
-            columns["category"] = np.full(len(events), code(category))
-        self.columns[kind].add(columns)
+            columns["category"] = self.strings.codes([event.cat for event in events])
+        return columns
 
     def _device_columns(self, events: Sequence[Event[Args]]) -> dict[str, Array]:
         args = [event.args or _EMPTY for event in events]
@@ -174,17 +177,20 @@ class Collector:
         args = [event.args or _EMPTY for event in events]
         return {
             **self._host_columns(events, args),
-            "input_shapes": np.fromiter([self._shape(arg.dims) for arg in args], np.int32, len(args)),
+            "input_shapes": self._shape_codes([bytes(arg.dims) for arg in args]),
             "stack": self.strings.codes([arg.stack for arg in args]),
         }
 
     def _threads(self, events: Sequence[Event[Args]]) -> Array:
-        return np.array([self.threads.setdefault((event.pid, event.tid), len(self.threads)) for event in events], np.int64)
+        known = self.threads
+        pids, tids = [event.pid for event in events], [event.tid for event in events]
+        found = list(map(known.get, zip(pids, tids, strict=True)))
+        if None in found:
+            found = [known.setdefault(key, len(known)) for key in zip(pids, tids, strict=True)]
+        return np.array(found, np.int64)
 
-    def _samples(self, events: Sequence[Event[Args]], numbers: Sequence[int]) -> None:
-        kept = [
-            (event, number, event.args) for event, number in zip(events, numbers, strict=True) if event.name == "[memory]" and event.args
-        ]
+    def _samples(self, pairs: Sequence[tuple[Event[Args], int]]) -> None:
+        kept = [(event, number, event.args) for event, number in pairs if event.name == "[memory]" and event.args]
         own = [(e, n, a) for e, n, a in kept if a.total is not None and a.device_type]
         if own:
             starts = integers([event.ts for event, _, _ in own], _MICROSECONDS)
@@ -196,14 +202,20 @@ class Collector:
             }
             self.memory.add({name: values[starts >= 0] for name, values in columns.items()})
 
-    def _shape(self, dims: msgspec.Raw) -> int:
-        raw = bytes(dims)
-        if not raw:
-            return -1
-        code = self._shapes.get(raw)
-        if code is None:
-            code = self._shapes[raw] = self.strings.code(shapes_text(raw))
-        return code
+    def _shape_codes(self, raws: Sequence[bytes]) -> Array:
+        known = self._shapes
+        found = list(map(known.get, raws))
+        if None in found:
+            for raw in dict.fromkeys(raws):
+                if raw not in known:
+                    known[raw] = self.strings.code(shapes_text(raw)) if raw else -1
+            found = list(map(known.get, raws))
+        return np.array(found, np.int32)
+
+
+def _chosen(events: Sequence[Event[Args]], places: Sequence[int]) -> Sequence[Event[Args]]:
+    """The events at ``places``."""
+    return events if len(places) == len(events) else list(map(events.__getitem__, places))
 
 
 def shapes_text(raw: bytes) -> str | None:
@@ -221,6 +233,12 @@ def _stream(tid: Scalar) -> Scalar:
 
 
 def _ids(values: Sequence[object]) -> Array:
+    if values.count(None) == len(values):
+        return np.full(len(values), -1)
+    if set(map(type, values)) == {int}:
+        with suppress(OverflowError):
+            found = np.array(values, np.int64)
+            return np.where((found > -_LARGEST_ID) & (found < _LARGEST_ID), found, -1)
     return np.array([value if type(value) is int and -_LARGEST_ID < value < _LARGEST_ID else _id(value) for value in values], np.int64)
 
 

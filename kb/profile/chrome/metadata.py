@@ -21,6 +21,8 @@ _SOFTWARE: Final = (
     "cupti_version",
     "roctracer_version",
 )
+MOST_RANKS: Final = 2**31
+"""Of one job; ranks are kept as 32-bit numbers."""
 _ALSO_NOT_ENVIRONMENT: Final = frozenset({"traceEvents", "deviceProperties", "distributedInfo", "INFO", "metadata", ORIGIN})
 _Value = TypeVar("_Value")
 
@@ -48,8 +50,8 @@ def distributed(metadata: Mapping[str, msgspec.Raw]) -> Distributed:
     """The job's shape; empty when the trace does not say or says it in another form."""
     found = _read(metadata, "distributedInfo", Distributed) or Distributed()
     return Distributed(
-        found.rank if found.rank is not None and found.rank >= 0 else None,
-        found.world_size if found.world_size is not None and found.world_size > 0 else None,
+        found.rank if found.rank is not None and 0 <= found.rank < MOST_RANKS else None,
+        found.world_size if found.world_size is not None and 0 < found.world_size <= MOST_RANKS else None,
         found.pg_config,
     )
 

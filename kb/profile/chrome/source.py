@@ -12,6 +12,8 @@ from kb.files import open_regular
 
 PIECE: Final = 1 << 20
 """Bytes read from the file at once."""
+_PACKED: Final = 1 << 16
+"""Bytes of a compressed file read at once: what the unpacker cannot take yet is copied each time."""
 LARGEST_RATIO: Final = 200
 """Real traces shrink 8 to 40 times; a file that grows more than this beyond ``FREE_TOTAL`` bytes is a trap."""
 FREE_TOTAL: Final = 64 << 20
@@ -29,7 +31,7 @@ def pieces(path: Path, label: str) -> Iterator[bytes]:
     """
     try:
         with open_regular(path) as handle:
-            first = handle.read(PIECE)
+            first = handle.read(_PACKED)
             content = _unpacked(handle, first, label) if first.startswith(_GZIP) else _plain(handle, first)
             yield from _checked(content, label)
     except OSError as error:
@@ -71,7 +73,7 @@ def _unpacked(handle: BinaryIO, data: bytes, label: str) -> Iterator[bytes]:
             raise MalformedInputError(
                 f"{label}:1: broken gzip: {error}", do="copy the file again; the compressed data is damaged"
             ) from error
-        data = handle.read(PIECE)
+        data = handle.read(_PACKED)
 
 
 def _refuse_bomb(packed: int, total: int, label: str) -> None:

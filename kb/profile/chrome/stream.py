@@ -20,7 +20,7 @@ BATCH: Final = 2 << 20
 """Bytes decoded together."""
 LARGEST_EVENT: Final = 32 << 20
 """Bytes; also of the metadata before and after the events. A call stack has some thousand."""
-_TAIL: Final = 1 << 18
+_TAIL: Final = 1 << 15
 """Bytes before the end of a batch in which a seam is looked for first."""
 _TRIES: Final = 24
 _SEAM: Final = re.compile(rb"\}\s*,\s*\{")
@@ -89,23 +89,27 @@ class Trace(Generic[EventT]):
         """Every event once, in order. Raises MalformedInputError naming the file and the number of the event."""
         rest, wrapped = self._opening()
         wanted = BATCH
+        waiting, size = [rest], len(rest)
         for piece in self.content:
-            rest += piece
-            if len(rest) < wanted:
+            waiting.append(piece)
+            size += len(piece)
+            if size < wanted:
                 continue
+            rest = b"".join(waiting)
             found = self._cut_batch(rest)
             if found is None:
                 if len(rest) > LARGEST_EVENT:
                     raise self._error(f"an event of more than {LARGEST_EVENT} bytes")
                 wanted = 2 * len(rest)
+                waiting = [rest]
                 continue
             batch, rest, ended = found
-            wanted = BATCH
+            waiting, size, wanted = [rest], len(rest), BATCH
             yield batch
             if ended:
                 self._closing(rest, wrapped)
                 return
-        yield from self._last(rest, wrapped)
+        yield from self._last(b"".join(waiting), wrapped)
 
     def _opening(self) -> tuple[bytes, bool]:
         text = b""
@@ -128,12 +132,12 @@ class Trace(Generic[EventT]):
         """The events up to a seam near the end of ``text``, what follows it, and whether the list ended before it."""
         seams = list(_SEAM.finditer(text, max(0, len(text) - _TAIL))) or list(_SEAM.finditer(text))
         for seam in reversed(seams[-_TRIES:]):
-            whole = text[: seam.start() + 1]
+            end = seam.start() + 1
             try:
-                return self._batch(b"[" + whole + b"]"), text[seam.end() - 1 :], False
+                return self._batch(b"".join((b"[", memoryview(text)[:end], b"]"))), text[seam.end() - 1 :], False
             except msgspec.DecodeError as error:
                 place = _place(error)
-                if place is None or place >= len(whole):
+                if place is None or place >= end:
                     continue  # the seam stands inside text or a nested value
                 if (closed := self._closed(text, place)) is not None:
                     return closed[0], text[closed[1] :], True

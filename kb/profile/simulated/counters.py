@@ -19,11 +19,14 @@ OVERHEAD_LIMIT = 0.3
 """Largest share of a tiny kernel's duration that scheduling may take."""
 
 
-def counters(times: Sequence[KernelTime], durations: Ints, chip: Chip, constants: Constants) -> dict[str, Floats]:
+def counters(
+    times: Sequence[KernelTime], durations: Ints, chip: Chip, constants: Constants, *, clock: Floats | None = None
+) -> dict[str, Floats]:
     """Metric columns of the ``kernels`` table for rows that repeat ``times`` over and over.
 
     Cycles are core time x clock x blocks; a ratio is the pipe's time over the core time, the pipes sharing
-    the kernel's noise except ``mac``, which is work over rate; utilisation is cycles over all the chip's.
+    the kernel's noise except ``mac``, which is work over rate; utilisation is cycles over all the chip's. ``clock`` of each row
+    over the chip's, where it varied.
     """
     repeats = len(durations) // len(times)
     durations = np.maximum(durations, 1)
@@ -34,14 +37,15 @@ def counters(times: Sequence[KernelTime], durations: Ints, chip: Chip, constants
     noise = durations / np.maximum(1.0, _column([time.total for time in times], repeats))
     cube = _column([time.mac > 0 for time in times], repeats)
     vector = _column([time.mac == 0 or time.mix_blocks > 0 for time in times], repeats)
-    cycles = cube * core_time * chip.ghz * blocks
+    ghz = chip.ghz * (clock if clock is not None else np.ones(len(durations)))
+    cycles = cube * core_time * ghz * blocks
     found = {
         "aicore_time_ns": cube * core_time,
         "aic_total_cycles": cycles,
-        "aic_mac_ratio": _column([time.mac for time in times], repeats) / core_time,
+        "aic_mac_ratio": _column([time.mac for time in times], repeats) * (chip.ghz / ghz) / core_time,
         "aiv_time_ns": vector * core_time,
-        "aiv_total_cycles": vector * core_time * chip.ghz * np.where(mix_blocks > 0, mix_blocks, blocks),
-        "cube_utilization": cycles / (chip.ghz * chip.cube_cores * durations),
+        "aiv_total_cycles": vector * core_time * ghz * np.where(mix_blocks > 0, mix_blocks, blocks),
+        "cube_utilization": cycles / (ghz * chip.cube_cores * durations),
         "l2_hit_ratio": _column([time.l2_hit for time in times], repeats),
         "hbm_read_bytes": _column([time.hbm_read for time in times], repeats),
         "hbm_write_bytes": _column([time.hbm_write for time in times], repeats),

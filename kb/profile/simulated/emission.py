@@ -42,7 +42,7 @@ def emit(setup: Setup, entry: ModelEntry, rank: Rank, layout: Layout, trace: Tra
         *comm_links(rank, layout, trace, strings),
         *copy_rows(rank, trace, setup.options, constants, strings),
         *allocation_rows(rank, trace, memory, strings),
-        *counter_rows(rank, trace, memory, constants, strings),
+        *counter_rows(rank, trace, memory, strings),
     ]
     return session(_meta(setup, entry, rank, layout, constants), tables, strings)
 
@@ -76,9 +76,17 @@ def _kernels(setup: Setup, rank: Rank, trace: Trace, constants: Constants, strin
         "output_shapes": tiled(lambda operator: spelt.shapes(operator.outputs)),
         "output_dtypes": tiled(lambda operator: ";".join([tensor.dtype for tensor in operator.outputs])),
         "output_formats": tiled(lambda operator: ";".join(["ND"] * len(operator.outputs))),
-        **counters(times, trace.durations.reshape(-1), rank.work.chip, constants),
+        **counters(times, trace.durations.reshape(-1), rank.work.chip, constants, clock=_clock(rank, rows)),
     }
     return table("kernels", columns | origin("kernels", rows, strings), strings)
+
+
+def _clock(rank: Rank, rows: int) -> Array | None:
+    """Clock of each kernel over that of the chip, where it follows the temperature."""
+    course = rank.work.course
+    if not course:
+        return None
+    return np.repeat([heat.clock / max(rank.work.levels) for heat in course], rows // len(course))
 
 
 class _Spelling:

@@ -60,14 +60,16 @@ def allocation_rows(rank: Rank, trace: Trace, memory: MemoryPlan, strings: Strin
     yield table("allocations", {**columns, **origin("allocations", len(rows), strings)}, strings)
 
 
-def counter_rows(rank: Rank, trace: Trace, memory: MemoryPlan, constants: Constants, strings: Strings) -> Iterator[Table]:
+def counter_rows(rank: Rank, trace: Trace, memory: MemoryPlan, strings: Strings) -> Iterator[Table]:
     """Clock, power and temperature at each step, and memory held and alive over a segment of the representative one."""
-    heat = rank.work.heat
+    work = rank.work
+    top = work.chip.ghz * 1e3 / (max(work.levels) if work.course else 1.0)
     begin = trace.records[0].begin
     rows: list[tuple[int, str, float]] = []
-    for record in trace.records:
-        warm = temperature(heat.celsius, heat, record.begin - begin, constants)
-        rows.append((record.begin, "AI Core Freq [MHz]", rank.work.chip.ghz * 1e3))
+    for number, record in enumerate(trace.records):
+        heat = work.course[number] if work.course else work.heat
+        warm = heat.celsius if work.course else temperature(heat.celsius, heat, record.begin - begin, work.thermals)
+        rows.append((record.begin, "AI Core Freq [MHz]", top * heat.clock if work.course else top))
         rows.append((record.begin, "Power [W]", heat.power_w))
         rows.append((record.begin, "Temperature [C]", warm))
     rows += _memory(rank, trace, memory)

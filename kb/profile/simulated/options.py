@@ -21,6 +21,7 @@ _COUNTS: Final = (
 )  # fmt: skip
 _AMOUNTS: Final = (
     "noise", "loader_ms", "gc_ms", "checkpoint_ms", "expert_skew", "host_syncs", "dynamic_shapes", "shape_buckets", "swizzle", "tile_m",
+    "sample_s", "ambient_c",
     "tile_n", "stage_shift", "prefetch", "extra_casts", "layout_conversions", "duplicates", "context", "workspace_mb",
 )  # fmt: skip
 _RATIOS: Final = ("host_scale", "cooling", "link_share", "slow_rank_share", "bucket_mb", "clock_cap")
@@ -50,7 +51,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ``stage_shift``: layers moved from the first stage to the last; ``bucket_mb``, ``overlap_comm``, ``quantized_comm``;
     ``expert_skew``: share of extra load on the busiest expert rank; ``link_share``: bandwidth of the slowest link over the
     others'; ``slow_rank_share``: speed of the last rank over the others'.
-    **Hardware.** ``cooling``: thermal conductance over the usual; ``clock_cap``: highest clock over the nominal.
+    **Hardware.** ``cooling``: thermal conductance over the usual; ``clock_cap``: highest clock over the nominal; ``ambient_c``: °C
+    around the chip (0 = the usual); ``sample_s``: seconds from one recorded step to the next while the chip runs on and its clock
+    follows its temperature (0 = steps follow each other at the clock a long run settles at).
     **Run.** ``batch``, ``sequence`` (None = the model's own), ``denoise_steps``, ``steps`` (the first a warm-up), ``noise`` (1 =
     as measured), ``capture``: the profiler's own overhead, ``with_stack``: it also records Python frames.
     """
@@ -110,6 +113,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     slow_rank_share: float = 1.0
     cooling: float = 1.0
     clock_cap: float = 1.0
+    ambient_c: float = 0.0
+    sample_s: float = 0.0
     batch: int = 1
     sequence: int | None = None
     denoise_steps: int = 4

@@ -24,7 +24,7 @@ from kb.profile.ascend.writing import write_rank
 from kb.profile.simulated.constants import load_constants
 from kb.profile.simulated.models.names import model as model_entry
 from kb.profile.simulated.options import Options, Setting
-from kb.profile.simulated.run import simulate, simulate_ranks
+from kb.profile.simulated.run import last_step_ns, simulate, simulate_ranks
 from kb.profile.simulated.setup import Setup
 from kb.profile.simulated.truth import Truth
 from kb.profile.sources import load
@@ -106,6 +106,14 @@ _ATTENTIVE: Final = ("sd3", "flux", "sdxl-unet", "bert-base", "bert-large", "pre
 _MOE: Final = ("a3b-train", "a3b-prefill", "a3b-decode", "8x7b-train", "8x7b-prefill", "8x7b-decode")
 _ROW_OPS: Final = "RmsNorm,LayerNormV3,AddLayerNorm,AdaLayerNorm,MaxPoolV3"
 
+_DIVISION: Final = (
+    "tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "microbatches", "batch", "context",
+)  # fmt: skip
+_OWN_DIVISION: Final[Mapping[CauseId, tuple[str, ...]]] = MappingProxyType(
+    {"comm_volume_excess": ("tensor_parallel",), "low_batch_occupancy": ("batch",)}
+)
+"""Causes that are a division of the work themselves."""
+
 PLANTS: Final[Mapping[CauseId, Plant]] = MappingProxyType(
     {
         "unfused_attention": Plant(_fixed(fused_attention=False), models=_ATTENTIVE),
@@ -185,22 +193,27 @@ def as_captured(sessions: Sequence[Session], folder: Path) -> tuple[Session, ...
     return load(folder)
 
 
-def cost_ns(planted: Planted, cause: CauseId, *, base: Options = HEALTHY) -> int:
-    """What a cause really costs a step: ns less when the same run is made without it and with all the others.
+def cost_ns(planted: Planted, cause: CauseId, *, base: Options = HEALTHY, step_ns: int | None = None) -> int:
+    """What a cause really costs a step: ns less when the same run is made without it and with all the others. ``step_ns``
+    is the planted run's own step, where ``planted`` holds no truths.
 
     Zero or less means that it does not show: others hide it, or it does not matter to this model. A degree of parallelism
-    a cause brought along stays, so that only the cause itself is taken away.
+    a cause brought along stays, so that only the cause itself is taken away. Where the cause is how the work was divided,
+    the same amount of work is compared: as many microbatches, samples or replicas on as many ranks.
     """
     options = planted.setup.options
-    kept = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "microbatches", "batch", "context")
-    undone = {name: getattr(base, name) for name in planted.changes[cause] if name not in kept or cause == "comm_volume_excess"}
+    undone = {name: getattr(base, name) for name in planted.changes[cause] if name not in _DIVISION}
+    undone |= {name: getattr(base, name) for name in _OWN_DIVISION.get(cause, ()) if name in planted.changes[cause]}
     if cause == "microbatch_count":
         undone["microbatches"] = 4 * options.microbatches
-    without = simulate_ranks(msgspec.structs.replace(planted.setup, options=msgspec.structs.replace(options, **undone)))
-    best = max(truth.steps[-1].step_ns for _, truth in without)
-    if cause == "microbatch_count":
-        return planted.step_ns - best // 4
-    return planted.step_ns - best
+    less = msgspec.structs.replace(options, **undone)
+    best = last_step_ns(msgspec.structs.replace(planted.setup, options=less))
+    return (step_ns or planted.step_ns) - round(best * _work(options) / _work(less))
+
+
+def _work(options: Options) -> float:
+    """Work of a step a rank, in units that only mean something in a ratio."""
+    return options.batch * options.microbatches / options.tensor_parallel
 
 
 def _scale(model: str, soc: Soc, base: Options) -> Scale:

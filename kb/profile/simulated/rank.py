@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -20,7 +20,7 @@ from kb.profile.simulated.layout import Layout, Seat
 from kb.profile.simulated.noise import kernel_durations, launch_durations
 from kb.profile.simulated.options import Options
 from kb.profile.simulated.plan import Call, Plan
-from kb.profile.simulated.thermal import Heat, activity_of, settled
+from kb.profile.simulated.thermal import Activity, Heat, Thermals, activity_of, course, levels_of, settled, thermals_of
 from kb.profile.simulated.tiling import Tiling, checked_tiling
 from kb.profile.simulated.truth import Ints
 
@@ -35,6 +35,10 @@ class Work:
     times: tuple[KernelTime, ...]
     chip: Chip
     heat: Heat
+    thermals: Thermals
+    course: tuple[Heat, ...] = ()
+    """Of each recorded step, where the clock follows the temperature; then ``times`` are those of the highest clock."""
+    levels: Mapping[float, tuple[KernelTime, ...]] = field(default_factory=dict)
 
     @property
     def graph(self) -> Graph:
@@ -87,12 +91,34 @@ def work_of(workload: Workload, seat: Seat, layout: Layout, soc: Soc, options: O
         return chip, kernel_times(workload.segment, chip, constants, tiling=tiling, aicpu=aicpu, transfer=transfer)
 
     chip, times = timed(1.0)
-    busy = sum(max(time.total, 1.0) for time in times)
-    idle = max(0.0, launch_ns(options, constants) * (1 if options.graph_launch else len(times)) - busy)
-    heat = settled(activity_of(times, chip, busy + idle), options, constants)
+    thermals = thermals_of(soc.family, constants)
+    if options.sample_s:
+        return _live(workload, timed, thermals, options, constants)
+    heat = settled(_use(times, chip, options, constants), options, thermals, constants)
     if heat.clock < 1.0:
         chip, times = timed(heat.clock)
-    return Work(workload, times, chip, heat)
+    return Work(workload, times, chip, heat, thermals)
+
+
+Timed = Callable[[float], tuple[Chip, tuple[KernelTime, ...]]]
+
+
+def _use(times: tuple[KernelTime, ...], chip: Chip, options: Options, constants: Constants) -> Activity:
+    """How busy the parts are over a step, the waits for launches included."""
+    busy = sum(max(time.total, 1.0) for time in times)
+    idle = max(0.0, launch_ns(options, constants) * (1 if options.graph_launch else len(times)) - busy)
+    return activity_of(times, chip, busy + idle)
+
+
+def _live(workload: Workload, timed: Timed, thermals: Thermals, options: Options, constants: Constants) -> Work:
+    """The work of a chip whose clock follows its temperature from step to step."""
+    made = {level: timed(level) for level in levels_of(options)}
+    heats = course(lambda level: _use(made[level][1], made[level][0], options, constants), options, thermals, constants)
+    chip, times = made[max(made)]
+    mean = sum(heat.clock for heat in heats) / len(heats)
+    watts = sum(heat.power_w for heat in heats) / len(heats)
+    levels = {level: level_times for level, (_, level_times) in made.items()}
+    return Work(workload, times, chip, Heat(mean, watts, heats[-1].celsius), thermals, heats, levels)
 
 
 def rank_of(seat: Seat, work: Work, layout: Layout, options: Options, seed: int, constants: Constants) -> Rank:
@@ -113,6 +139,8 @@ def rank_of(seat: Seat, work: Work, layout: Layout, options: Options, seed: int,
         constants=constants,
         rng=rng,
     )
+    if work.course:
+        durations = _clocked(durations, work)
     launches = launch_durations(
         launch_ns(options, constants),
         shape=(options.steps, repeats, 1 if options.graph_launch else len(operators)),
@@ -130,6 +158,17 @@ def rank_of(seat: Seat, work: Work, layout: Layout, options: Options, seed: int,
         loader=Loader(options),
         needs=_needs(work.graph, repeats) if options.streams > 1 else None,
     )
+
+
+def _clocked(durations: Ints, work: Work) -> Ints:
+    """Durations (steps, segments, places) at the clock of each step instead of the highest."""
+    scales = {
+        level: np.array([own.total / max(1.0, base.total) for own, base in zip(times, work.times, strict=True)])
+        for level, times in work.levels.items()
+    }
+    factor = np.array([scales[heat.clock] for heat in work.course])
+    made: Ints = np.round(durations.reshape(len(factor), -1, factor.shape[1]) * factor[:, None, :]).astype(np.int64)
+    return made
 
 
 def plan_of(rank: Rank, options: Options, constants: Constants, step: int, begin: int) -> Plan:

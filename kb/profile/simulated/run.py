@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kb.errors import InternalFaultError, UsageError
@@ -11,8 +11,10 @@ from kb.profile.simulated.chip import capacity_bytes
 from kb.profile.simulated.constants import Constants, load_constants
 from kb.profile.simulated.emission import emit
 from kb.profile.simulated.engine import Record, run_step
-from kb.profile.simulated.graph import Workload
+from kb.profile.simulated.graph import Graph, Workload
+from kb.profile.simulated.graph_file import unpacked
 from kb.profile.simulated.idle import idle_intervals
+from kb.profile.simulated.imported import entry_of
 from kb.profile.simulated.layout import Layout, Seat, layout_of
 from kb.profile.simulated.memory import MemoryPlan, OutOfDeviceMemoryError, memory_plan, peak_bytes
 from kb.profile.simulated.models.names import ModelEntry, model
@@ -44,7 +46,8 @@ def simulate_ranks(setup: Setup, ranks: Sequence[int] | None = None) -> tuple[tu
     equal setups give equal results. Raises NotFoundError for an unknown model, UsageError for impossible options,
     OutOfDeviceMemoryError when the workload does not fit.
     """
-    entry, constants, options = model(setup.model), load_constants(), checked(setup.options)
+    entry, constants = _entry(setup), load_constants()
+    checked(setup.options)
     if setup.seed < 0:
         raise UsageError(f"seed {setup.seed}", allowed="a whole number from 0 up")
     layout = _checked_layout(setup, entry)
@@ -52,23 +55,48 @@ def simulate_ranks(setup: Setup, ranks: Sequence[int] | None = None) -> tuple[tu
     unknown = [rank for rank in asked if not 0 <= rank < layout.world]
     if unknown:
         raise UsageError(f"no rank {unknown[0]} in a job of {layout.world}", allowed=f"0 to {layout.world - 1}")
-    works: dict[tuple[int, int], tuple[Work, MemoryPlan]] = {}
-    running: dict[int, Rank] = {}
-    for number in range(layout.world):
-        seat = layout.seat(number)
-        key = seat.stage, seat.expert
-        if key not in works:
-            works[key] = _work(setup, entry, seat, layout, constants)
-        running[number] = rank_of(seat, works[key][0], layout, options, setup.seed, constants)
+    works = _works(setup, entry, layout)
+    plans = {key: _planned(setup, work.graph) for key, work in works.items()}
+    running = _ranks(setup, works, layout, constants)
     records = _run(running, setup, constants)
     found = []
     for number in asked:
         rank = running[number]
-        memory = works[rank.seat.stage, rank.seat.expert][1]
+        memory = plans[rank.seat.stage, rank.seat.expert]
         trace = trace_of(records[number], rank.calls)
         session = emit(setup, entry, rank, layout, trace, memory, constants)
         found.append((session, _truth(rank, records[number], trace, memory, constants)))
     return tuple(found)
+
+
+def last_step_ns(setup: Setup) -> int:
+    """The longest last step of all ranks, ns, with nothing written down: what a change costs. Equal to the same figure of
+    ``simulate_ranks``. Raises the same, but does not ask whether the activations fit."""
+    entry, constants = _entry(setup), load_constants()
+    checked(setup.options)
+    layout = _checked_layout(setup, entry)
+    records = _run(_ranks(setup, _works(setup, entry, layout), layout, constants), setup, constants)
+    return max(steps[-1].end - steps[-1].begin for steps in records.values())
+
+
+def _works(setup: Setup, entry: ModelEntry, layout: Layout) -> dict[tuple[int, int], Work]:
+    """The work of each stage and place in an expert group: ranks that share both do the same."""
+    works: dict[tuple[int, int], Work] = {}
+    for number in range(layout.world):
+        seat = layout.seat(number)
+        if (seat.stage, seat.expert) not in works:
+            works[seat.stage, seat.expert] = _work(setup, entry, seat, layout)
+    return works
+
+
+def _ranks(setup: Setup, works: Mapping[tuple[int, int], Work], layout: Layout, constants: Constants) -> dict[int, Rank]:
+    seats = [layout.seat(number) for number in range(layout.world)]
+    return {seat.rank: rank_of(seat, works[seat.stage, seat.expert], layout, setup.options, setup.seed, constants) for seat in seats}
+
+
+def _entry(setup: Setup) -> ModelEntry:
+    """The built-in model, or the one of the file that the setup carries."""
+    return entry_of(unpacked(setup.graph, setup.model)) if setup.graph else model(setup.model)
 
 
 def _checked_layout(setup: Setup, entry: ModelEntry) -> Layout:
@@ -83,7 +111,7 @@ def _checked_layout(setup: Setup, entry: ModelEntry) -> Layout:
     return layout
 
 
-def _work(setup: Setup, entry: ModelEntry, seat: Seat, layout: Layout, constants: Constants) -> tuple[Work, MemoryPlan]:
+def _work(setup: Setup, entry: ModelEntry, seat: Seat, layout: Layout) -> Work:
     workload = entry.build(setup.options, seat)
     graph = transformed(workload.segment, setup.options)
     if not graph.operators:
@@ -91,15 +119,19 @@ def _work(setup: Setup, entry: ModelEntry, seat: Seat, layout: Layout, constants
     workload = Workload(
         graph, workload.repeats, workload.host_work, workload.left_out, phase=workload.phase, input_bytes=workload.input_bytes
     )
-    capacity = int(capacity_bytes(setup.soc) * constants["usable_memory_share"])
+    return work_of(workload, seat, layout, setup.soc, setup.options, load_constants())
+
+
+def _planned(setup: Setup, graph: Graph) -> MemoryPlan:
+    """Where the activations lie. Raises OutOfDeviceMemoryError when they do not fit."""
+    capacity = int(capacity_bytes(setup.soc) * load_constants()["usable_memory_share"])
     least = peak_bytes(graph)
     if least > capacity and not setup.options.inplace:
         raise OutOfDeviceMemoryError(least, capacity, setup.soc.name)
     memory = memory_plan(graph, setup.options)
     if memory.reserved_bytes > capacity:
         raise OutOfDeviceMemoryError(memory.reserved_bytes, capacity, setup.soc.name)
-    work = work_of(workload, seat, layout, setup.soc, setup.options, constants)
-    return work, memory
+    return memory
 
 
 def _run(ranks: dict[int, Rank], setup: Setup, constants: Constants) -> dict[int, list[Record]]:
@@ -110,7 +142,7 @@ def _run(ranks: dict[int, Rank], setup: Setup, constants: Constants) -> dict[int
         plans = {number: plan_of(rank, setup.options, constants, step, begins[number]) for number, rank in ranks.items()}
         for number, record in run_step(plans, begins, costs).items():
             records[number].append(record)
-            begins[number] = record.end
+            begins[number] = max(record.end, BEGIN_NS + round((step + 1) * setup.options.sample_s * 1e9))
     return records
 
 

@@ -13,7 +13,7 @@ from kb.session.session import Session
 
 SIMULATOR: Final = "sim-0.2"
 """Version of the model and its constants. A session of another version cannot be continued by this one."""
-_OWN: Final = ("model", "soc", "seed")
+_OWN: Final = ("model", "soc", "seed", "graph")
 
 
 class Setup(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +24,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = Options()
     seed: int = 0
     name: str = ""
+    graph: str = ""
+    """The packed graph of a model file (``graph_file.packed``); "" = ``model`` is a built-in one."""
 
     @property
     def label(self) -> str:
@@ -33,7 +35,8 @@ class Setup(msgspec.Struct, frozen=True, kw_only=True):
 
 def as_options(setup: Setup) -> dict[str, str | Setting]:
     """The JSON values a session keeps to be run again."""
-    return {"model": setup.model, "soc": setup.soc.id, "seed": setup.seed, **msgspec.structs.asdict(setup.options)}
+    file = {"graph": setup.graph} if setup.graph else {}
+    return {"model": setup.model, "soc": setup.soc.id, "seed": setup.seed, **file, **msgspec.structs.asdict(setup.options)}
 
 
 def setup_of(session: Session, soc: Soc) -> Setup:
@@ -50,15 +53,16 @@ def setup_of(session: Session, soc: Soc) -> Setup:
     if meta.options.get("soc") != soc.id:
         raise NotFoundError(f"{meta.name} ran on {meta.options.get('soc')}", allowed=soc.id, do="pass the chip the session ran on")
     try:
-        own = msgspec.convert({name: meta.options[name] for name in _OWN}, type=_Own)
+        own = msgspec.convert({name: meta.options[name] for name in _OWN if name != "graph" or name in meta.options}, type=_Own)
         options = msgspec.convert({name: value for name, value in meta.options.items() if name not in _OWN}, type=Options)
     except (KeyError, msgspec.ValidationError) as error:
         raise MalformedInputError(f"{meta.name}: the simulator's options are damaged: {error}", do="simulate the case again") from error
     name = meta.name.removesuffix(f"-rank{meta.rank}") if (meta.world_size or 1) > 1 else meta.name
-    return Setup(model=own.model, soc=soc, options=checked(options), seed=own.seed, name=name)
+    return Setup(model=own.model, soc=soc, options=checked(options), seed=own.seed, name=name, graph=own.graph)
 
 
 class _Own(msgspec.Struct, frozen=True):
     model: str
     soc: str
     seed: int
+    graph: str = ""

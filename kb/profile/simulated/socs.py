@@ -31,7 +31,8 @@ def read_soc(path: Path) -> Soc:
 
 
 def find_soc(text: str, socs: Mapping[str, Soc]) -> Soc:
-    """The chip named by id, name or alias (case and blanks ignored), or by cube cores and clock as in ``20 x 1650``.
+    """The chip named by id, name or alias (case and blanks ignored), by its family if that has one chip (Ascend310P), or by cube
+    cores and clock as in ``20 x 1650``.
 
     A pair that no chip has takes the one of equal cores with the nearest clock, at the clock asked for. Raises
     NotFoundError naming the nearest ids.
@@ -40,6 +41,9 @@ def find_soc(text: str, socs: Mapping[str, Soc]) -> Soc:
     for soc in socs.values():
         if wanted in {_plain(name) for name in (soc.id, soc.name, *soc.aliases)}:
             return soc
+    family = [soc for soc in socs.values() if _plain(soc.family) == wanted]
+    if len(family) == 1:
+        return family[0]
     pair = _PAIR.fullmatch(text.strip())
     alike = [soc for soc in socs.values() if pair and soc.cube_cores.value == int(pair[1])]
     if pair and alike:

@@ -43,6 +43,7 @@ QWEN3_14B = DecoderShape(40, 5120, 40, 8, 17408, 151936, qk_norm=True)
 LLAMA2_7B = DecoderShape(32, 4096, 32, 32, 11008, 32000)
 LLAMA2_13B = DecoderShape(40, 5120, 40, 40, 13824, 32000)
 LLAMA3_8B = DecoderShape(32, 4096, 32, 8, 14336, 128256)
+LLAMA3_70B = DecoderShape(80, 8192, 64, 8, 28672, 128256)
 QWEN3_30B_A3B = DecoderShape(48, 2048, 32, 4, 768, 151936, qk_norm=True, experts=128, chosen=8)
 MIXTRAL_8X7B = DecoderShape(32, 4096, 32, 8, 14336, 32000, experts=8, chosen=2)
 

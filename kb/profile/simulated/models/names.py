@@ -42,6 +42,7 @@ _DECODERS: Final[Mapping[str, decoder.DecoderShape]] = MappingProxyType(
         "llama2-7b": decoder.LLAMA2_7B,
         "llama2-13b": decoder.LLAMA2_13B,
         "llama3-8b": decoder.LLAMA3_8B,
+        "llama3-70b": decoder.LLAMA3_70B,
         "qwen3-30b-a3b": decoder.QWEN3_30B_A3B,
         "mixtral-8x7b": decoder.MIXTRAL_8X7B,
     }

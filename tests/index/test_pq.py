@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kb.index.exact import ExactIndex
-from kb.index.faiss_sq8 import FaissSq8Index
+from kb.index.faiss_pq import FaissPqIndex
 
-ROWS, DIM = 20_000, 64
+ROWS, DIM = 40_000, 64
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -24,7 +24,7 @@ def vectors() -> np.ndarray:
 def test_the_ten_best_are_found_with_exact_scores_under_any_filter(vectors: np.ndarray, share: float, fields: int) -> None:
     draw = np.random.default_rng(5)
     ids = np.arange(ROWS) // fields
-    index, exact = FaissSq8Index(ids, vectors), ExactIndex(ids, vectors)
+    index, exact = FaissPqIndex(ids, vectors), ExactIndex(ids, vectors)
     allowed = None if share == 1.0 else np.flatnonzero(draw.random(ROWS // fields) < share)
     found = 0.0
     for query in unit(draw.standard_normal((30, DIM))):
@@ -37,5 +37,5 @@ def test_the_ten_best_are_found_with_exact_scores_under_any_filter(vectors: np.n
 
 
 def test_every_record_is_its_own_nearest_neighbour(vectors: np.ndarray) -> None:
-    index = FaissSq8Index(np.arange(ROWS), vectors)
+    index = FaissPqIndex(np.arange(ROWS), vectors)
     assert all(index.search(vectors[row], 1)[0][0] == row for row in range(0, ROWS, 500))

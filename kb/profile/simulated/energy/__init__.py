@@ -1,0 +1,1 @@
+"""Energy and carbon of simulated runs."""

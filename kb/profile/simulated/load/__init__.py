@@ -1,0 +1,1 @@
+"""Requests over time: arrivals, and a server that batches them."""

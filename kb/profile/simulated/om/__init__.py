@@ -1,0 +1,1 @@
+"""Offline models (.om): reader for both partition tables, and a writer in the same layout."""

@@ -1,0 +1,1 @@
+"""Pipelines of services as queueing networks."""

@@ -1,0 +1,1 @@
+"""The store of a team: PostgreSQL with pgvector behind the same contract. Imported only where a URL names it."""
