@@ -3,12 +3,13 @@
     python benchmarks/diagnosis_quality.py --planted 300 --seed 7 --out rows.jsonl [--workers 2]
     python benchmarks/diagnosis_quality.py --score rows.jsonl
 
-A planted cause counts as true where it costs time: the run is simulated again without it, and the step must be shorter by
-at least 2 %, or by the share from which the rule calls the cause a loss, if that is larger (``kb/diagnose/thresholds.json``,
-``<cause>_least_share``). Below 0.5 % it counts as absent, between the two it is left out. Findings that the same layout
-shows with nothing planted are the model's own and are neither right nor wrong; so is a planted cause that would cost time
-alone but is hidden by another one (a cool chip does not help where the loader is late). A cause that the diagnosis declines to judge
-because the capture was degraded is counted as abstained, not as missed. Progress on stderr, one JSON line last on stdout.
+A planted cause counts as true where it costs time: the run is simulated again without it (both without noise), and the step
+must be shorter by at least 2 %, or by the share from which the rule calls the cause a loss, if that is larger
+(``kb/diagnose/thresholds.json``, ``<cause>_least_share``). Below 0.5 % it counts as absent, between the two it is left out.
+Findings that the same layout shows with nothing planted are the model's own and are neither right nor wrong; so is a planted
+cause that would cost time alone but is hidden by another one (a cool chip does not help where the loader is late). A cause
+that the diagnosis declines to judge because the capture was degraded is counted as abstained, not as missed. Progress on
+stderr, one JSON line last on stdout.
 """
 
 from __future__ import annotations

@@ -82,11 +82,11 @@ def main() -> None:
     options = parser.parse_args()
     cases, book = lines(options.heldout or options.cases), _casebook(options)
     held_out = options.heldout is not None
-    rows = _answers(cases, book, load_field_weights(), held_out=held_out)
+    rows = answers(cases, book, load_field_weights(), held_out=held_out)
     if options.out:
         options.out.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     report: dict[str, Any] = {**_scores(cases, rows, options.seed), "n": len(cases), "learnt_from": len(book.lessons.cases)}
-    report["baseline"] = _scores(cases, _neighbours(cases, book, held_out=held_out), options.seed)
+    report["baseline"] = _scores(cases, neighbours(cases, book, held_out=held_out), options.seed)
     if options.nested and not held_out:
         report["nested"] = _scores(cases, _nested(cases, book), options.seed)
     print(json.dumps({**report, "held_out": held_out, "embedder": book.embedder.model_id}, ensure_ascii=False))
@@ -111,7 +111,8 @@ def asked(case: Row, book: Casebook, weights: FieldWeights) -> AskedField:
     return read_field_question(FieldQuestion(metrics=metrics, **told), book.embedder, book.catalogue, weights)
 
 
-def _answers(cases: Sequence[Row], book: Casebook, weights: FieldWeights, *, held_out: bool) -> list[dict[str, Any]]:
+def answers(cases: Sequence[Row], book: Casebook, weights: FieldWeights, *, held_out: bool) -> list[dict[str, Any]]:
+    """A row for each case, from all that was learnt (``held_out``) or without the case's own recipe."""
     labels = json.loads(Path(__file__).with_name("taxonomy.json").read_text(encoding="utf-8"))
     rows = []
     for case, model in zip(cases, _models(cases, book, weights, held_out=held_out), strict=True):
@@ -156,7 +157,7 @@ def _scores(cases: Sequence[Row], rows: Sequence[Row], seed: int) -> dict[str, A
     return report
 
 
-def _neighbours(cases: Sequence[Row], book: Casebook, *, held_out: bool) -> list[dict[str, Any]]:
+def neighbours(cases: Sequence[Row], book: Casebook, *, held_out: bool) -> list[dict[str, Any]]:
     """TF-IDF cosine over the words of past cases; labels in the order of the neighbours that carry them."""
     documents = book.lessons.cases
     columns = {token: place for place, token in enumerate(sorted({token for document in documents for token in document.tokens}))}
@@ -182,7 +183,7 @@ def _nested(cases: Sequence[Row], book: Casebook) -> list[Row]:
     tried: list[tuple[Sequence[Row], np.ndarray[Any, Any]]] = []
     for values in itertools.product(*GRID.values()):
         print(f"nested {dict(zip(GRID, values, strict=True))}", file=sys.stderr)
-        rows = _answers(cases, book, msgspec.structs.replace(load_field_weights(), **dict(zip(GRID, values, strict=True))), held_out=False)
+        rows = answers(cases, book, msgspec.structs.replace(load_field_weights(), **dict(zip(GRID, values, strict=True))), held_out=False)
         good = [
             (case[TRUTH["causes"]] in row["causes"][:3]) + 0.1 * (case[TRUTH["causes"]] == row["causes"][0])
             for case, row in zip(cases, rows, strict=True)

@@ -12,6 +12,7 @@ from kb.diagnose.operators import load_classes
 from kb.diagnose.ruleset import RULES, RuleEntry
 from kb.diagnose.runner import run
 from kb.diagnose.stalls import outlier_ns
+from kb.diagnose.symptoms import without_symptoms
 from kb.diagnose.thresholds import load_thresholds
 from kb.diagnose.view import ClusterView, RankView, cluster_view, rank_view, stage_of
 from kb.domain.catalogue import Catalogue
@@ -49,8 +50,9 @@ def diagnose(sessions: Sequence[Session], catalogue: Catalogue, *, template: Tem
     views = [rank_view(session, classes, catalogue.socs) for session in sessions]
     draws = load_draws()
     cluster = _cluster(cluster_view(views), checks, unknown, catalogue, draws)
+    judged = [_session(view, checks, catalogue, cluster.findings, draws) for view in views]
     return Diagnosis(
-        sessions=tuple(_session(view, checks, catalogue, cluster.findings, draws) for view in views),
+        sessions=without_symptoms(judged, cluster),
         cluster=cluster,
         template=template.slug if template else "auto",
     )

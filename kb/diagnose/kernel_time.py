@@ -6,6 +6,7 @@ from typing import Final
 
 import numpy as np
 
+from kb.diagnose.clocks import clock_share
 from kb.diagnose.pipes import Pipes, hbm_bytes, hbm_rate
 from kb.diagnose.products import products
 from kb.diagnose.view import RankView
@@ -64,11 +65,12 @@ def wave_waste(view: RankView, kernels: Table, busy: Pipes | None, thresholds: T
 
 def product_floor_ns(view: RankView, kernels: Table, thresholds: Thresholds) -> Array:
     """ns that good kernels would take for the products (in the order of ``products``): the cube's time, or the memory's for
-    the operands or for the bytes counted, at the reachable rate, with the fixed cost and the vector cores' conversion of
+    the operands or for the bytes counted, at the reachable rate and the clock seen, with the fixed cost and the vector cores' conversion of
     operands the cube cannot read."""
     found = products(view, kernels)
     counted = _memory_floor_ns(view, kernels, thresholds)[found.rows]
-    need = np.fmax(np.fmax(found.cube, found.memory) / thresholds["rate_reachable"], counted)
+    cube = found.cube / clock_share(view, kernels)
+    need = np.fmax(np.fmax(cube, found.memory) / thresholds["rate_reachable"], counted)
     return np.asarray(need + thresholds["product_fixed"] * 1e3 + _converting_ns(view, kernels)[found.rows])
 
 

@@ -32,6 +32,7 @@ class EffectPriors(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     prior_share: float
     idle_energy_share: tuple[float, float, float]
     precision_loss: Mapping[PrecisionRisk, tuple[float, float]]
+    batches: Mapping[StrategyId, float]
     memory: Mapping[StrategyId, tuple[float, float]]
     reasons: Mapping[str, str]
 
@@ -41,21 +42,35 @@ def load_priors() -> EffectPriors:
     return msgspec.json.decode(Path(__file__).with_name("effects.json").read_bytes(), type=EffectPriors)
 
 
-def with_effects(item: RankedStrategy, past: Sequence[PastCase], catalogue: Catalogue, priors: EffectPriors) -> RankedStrategy:
-    """``item`` with all its effects; ``past`` are the similar cases, whose outcomes on memory are used where there are any."""
+def with_effects(
+    item: RankedStrategy, past: Sequence[PastCase], catalogue: Catalogue, priors: EffectPriors, *, found: bool = True
+) -> RankedStrategy:
+    """``item`` with all its effects; ``past`` are the similar cases, whose outcomes on memory are used where there are any.
+
+    ``found``: whether the diagnosis holds the cause that the item answers; without, no memory is promised that no case reports.
+    """
     cause = catalogue.causes.get(item.cause)
     waiting = cause is not None and cause.layer in _WAITING
     strategy = catalogue.strategy(item.id)
     return replace(
         item,
         effects=(
-            _latency(item), _throughput(item), _memory(item.id, past, priors), _energy(item, priors, waiting=waiting),
+            _latency(item, priors), _throughput(item), _memory(item.id, past, priors, found=found), _energy(item, priors, waiting=waiting),
             _precision(strategy, priors),
         ),
     )  # fmt: skip
 
 
-def _latency(item: RankedStrategy) -> Effect:
+def _latency(item: RankedStrategy, priors: EffectPriors) -> Effect:
+    """Of a step: as the gain, but for a change that puts more samples into it."""
+    times = priors.batches.get(item.id)
+    if times is not None:
+        saved = [1.0 - times * (1.0 - gain) for gain in (item.gain_fraction, *item.interval)]
+        basis = Text(
+            zh=f"批大小变为 {times:g} 倍：每个样本更快，但一步更长", en=f"at {times:g} times the batch: a sample is faster, a step longer"
+        )
+        return Effect(quality="latency", expected=saved[0], interval=(saved[1], saved[2]), level=item.interval_level, basis=basis,
+                      provenance=item.provenance)  # fmt: skip
     return Effect(quality="latency", expected=item.gain_fraction, interval=item.interval, level=item.interval_level,
                   basis=item.rationale, provenance=item.provenance)  # fmt: skip
 
@@ -76,13 +91,19 @@ def _faster(saved: float) -> float:
     return 1.0 / (1.0 - min(saved, _NO_GAIN)) - 1.0
 
 
-def _memory(strategy: StrategyId, past: Sequence[PastCase], priors: EffectPriors) -> Effect:
+def _memory(strategy: StrategyId, past: Sequence[PastCase], priors: EffectPriors, *, found: bool) -> Effect:
     seen = [(gain, outcome, item) for item in past if item.record.kind != "card" for case in item.record.cases for outcome in case.outcomes
             if outcome.strategy == strategy and (gain := _memory_saved(outcome)) is not None]  # fmt: skip
     low, high = priors.memory.get(strategy, (0.0, 0.0))
     if not seen:
         basis = Text(zh="没有案例报告显存；按该改动的性质估计", en="no case reports memory; judged from what the change does")
-        return Effect(quality="memory", expected=_cautious(low, high, priors), interval=(low, high), level=priors.level, basis=basis)
+        return Effect(
+            quality="memory",
+            expected=_cautious(low, high, priors) if found else min(0.0, _cautious(low, high, priors)),
+            interval=(low, high),
+            level=priors.level,
+            basis=basis,
+        )
     gains = [gain for gain, _, _ in seen]
     few = len(gains) < _FEW
     return Effect(

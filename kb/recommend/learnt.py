@@ -19,7 +19,8 @@ from kb.session.session import Session
 
 HELD: Final = "memory.reserved"
 """The trait that says how full the memory is (share of the chip's)."""
-_MARGIN: Final = 0.97
+_MARGIN: Final = 0.9
+"""Runs that held a little more than this one are a warning too."""
 
 
 class Learnt(msgspec.Struct, frozen=True, kw_only=True):

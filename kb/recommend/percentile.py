@@ -14,6 +14,7 @@ from kb.domain.case import CaseContext
 from kb.domain.quantity import UNITS
 from kb.domain.recommendation import Percentile
 from kb.domain.record import Record
+from kb.domain.soc import SocFamily
 from kb.domain.text import Text
 from kb.recommend.outcomes import OutcomeTable
 
@@ -103,13 +104,15 @@ def load_kinds() -> Kinds:
     return msgspec.json.decode(Path(__file__).with_name("percentile.json").read_bytes(), type=Kinds)
 
 
-def among_runs(
-    table: OutcomeTable, shown: Mapping[str, float], model_type: str | None, phase: str | None, kinds: Kinds
-) -> tuple[Percentile, ...]:
-    """The session's shares against simulated runs of the same phase and kind of model, wider where there are fewer than ``LEAST``; the
-    most unusual first, at most ``SHOWN``. A share below ``SMALL`` here and in half of the runs is not told."""
-    kind = kinds.types.get(model_type or "")
-    mask, group = _alike_runs(table, kind, phase, kinds)
+def among_runs(table: OutcomeTable, shown: Mapping[str, float], model_type: str | None, phase: str | None, family: SocFamily,
+               kinds: Kinds) -> tuple[Percentile, ...]:  # fmt: skip
+    """The session's shares against simulated runs on chips of its family, of the same phase and kind of model, wider where there are fewer
+    than ``LEAST``; the most unusual first, at most ``SHOWN``.
+
+    Another family is never compared with; of an unknown one all are, and the group says so. A share below ``SMALL`` here and in
+    half of the runs is not told.
+    """
+    mask, group = _alike_runs(table, kinds.types.get(model_type or ""), phase, family, kinds)
     found = []
     for trait, metric in kinds.shares.items():
         if trait in shown and trait in table.traits:
@@ -124,16 +127,17 @@ def among_runs(
     return tuple(sorted(found, key=lambda item: -abs(item.below - 0.5))[:SHOWN])
 
 
-def _alike_runs(table: OutcomeTable, kind: str | None, phase: str | None, kinds: Kinds) -> tuple[Mask, Text]:
-    """Runs of this kind and phase, else of this kind, else all; and how to call them."""
+def _alike_runs(table: OutcomeTable, kind: str | None, phase: str | None, family: SocFamily, kinds: Kinds) -> tuple[Mask, Text]:
+    """Runs of this family of chips and of this kind and phase, else of this kind, else all of the family; and how to call them."""
     everything = np.ones(len(table), dtype=bool)
-    of_kind = np.array([kinds.families.get(group) == kind for group in table.groups], dtype=bool) if kind is not None else everything
+    chips = everything if family == "unknown" else np.array([own == family for own in table.families], dtype=bool)
     name = f"phase.{phase}"
     in_phase = table.values[:, table.traits.index(name)] == 1 if name in table.traits else everything
-    for mask, zh, en in (
-        (of_kind & in_phase, f"{kind or ''} {phase or ''}".strip(), f"{kind or ''} {phase or ''}".strip()),
-        (of_kind, kind or "", kind or ""),
-    ):
-        if int(mask.sum()) >= LEAST:
-            return mask, Text(zh=f"{zh or '全部'}运行".strip(), en=f"{en or 'all'} runs")
-    return everything, Text(zh="全部运行", en="all runs")
+    of_kind = everything if kind is None else np.array([kinds.families.get(group) == kind for group in table.groups], dtype=bool)
+    choices = ((chips & of_kind & in_phase, (kind, phase)), (chips & of_kind, (kind,)), (chips, ()))
+    mask, words = next((choice for choice in choices if int(choice[0].sum()) >= LEAST), choices[-1])
+    told = " ".join(filter(None, words))
+    where = (
+        ("（芯片未知，各系列都算）", " on any chip, as this one is unknown") if family == "unknown" else (f"（{family}）", f" on {family}")
+    )
+    return mask, Text(zh=f"{told or '全部'}仿真运行{where[0]}", en=f"{told or 'all'} simulated runs{where[1]}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from kb.domain.catalogue import EFFORTS, Catalogue
+from kb.domain.catalogue import EFFORTS, Catalogue, CauseId
 from kb.domain.recommendation import Constraints, Excluded, Quality, RankedStrategy, Recommendation
 from kb.domain.text import Text
 from kb.recommend.effects import EffectPriors, with_effects
@@ -30,18 +30,18 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def weighed(ranked: Recommendation, past: Sequence[PastCase], catalogue: Catalogue, constraints: Constraints, baseline: Baseline,
-            priors: EffectPriors) -> Recommendation:  # fmt: skip
-    """``ranked`` with the effects of each strategy, in the order of the target, without those that would break the memory limit, and with
-    what of the limits cannot be met."""
-    told = [with_effects(item, past, catalogue, priors) for item in ranked.strategies]
-    too_large = {item.id: reason for item in told if (reason := _too_large(item, constraints, baseline)) is not None}
-    kept = _ordered([item for item in told if item.id not in too_large], constraints)
-    missed = [text for text in (_memory_missed(kept, constraints, baseline), _throughput_missed(kept, constraints, baseline)) if text]
+            priors: EffectPriors, found: Container[CauseId]) -> Recommendation:  # fmt: skip
+    """``ranked`` with the effects of each strategy, in the order of the target, without those that would break a limit on latency or
+    memory, and with what of the limits cannot be met. ``found`` are the causes that the diagnosis holds."""
+    told = [with_effects(item, past, catalogue, priors, found=item.cause in found) for item in ranked.strategies]
+    breaking = {item.id: reason for item in told if (reason := _breaks(item, constraints, baseline)) is not None}
+    kept = _ordered([item for item in told if item.id not in breaking], constraints)
+    missed = _missed(kept, constraints, baseline, latency_told=not ranked.feasible)
     none_left = bool(told) and not kept
     return replace(
         ranked,
         strategies=tuple(kept),
-        excluded=(*ranked.excluded, *(Excluded(id=name, reason=reason) for name, reason in too_large.items())),
+        excluded=(*ranked.excluded, *(Excluded(id=name, reason=reason) for name, reason in breaking.items())),
         feasible=ranked.feasible and not missed and not none_left,
         closest=_joined([*([ranked.closest] if ranked.closest.en else []), *missed, *([_NONE_LEFT] if none_left else [])]),
         notes=(*ranked.notes, *_unjudged(constraints, baseline)),
@@ -53,15 +53,54 @@ _NONE_LEFT: Final = Text(zh="约束排除了所有策略", en="the constraints e
 
 
 def _ordered(items: list[RankedStrategy], constraints: Constraints) -> list[RankedStrategy]:
-    """By the target; for time the ranking's own order stands, as it weighs tiers too. Sorting is stable."""
-    if constraints.target in ("latency", "throughput"):
+    """By the target; for throughput the ranking's own order stands, as it weighs tiers too, and for latency too but for what makes a
+    step longer, which comes last. Sorting is stable."""
+    if constraints.target == "throughput":
         return items
+    if constraints.target == "latency":
+        return sorted(items, key=lambda item: _expected(item, "latency") < 0)
     return sorted(items, key=lambda item: -_expected(item, constraints.target))
 
 
 def _expected(item: RankedStrategy, quality: Quality) -> float:
     effect = item.effect(quality)
     return effect.expected if effect is not None else 0.0
+
+
+def _breaks(item: RankedStrategy, constraints: Constraints, baseline: Baseline) -> Text | None:
+    return _too_large(item, constraints, baseline) or _too_slow(item, constraints, baseline)
+
+
+def _too_slow(item: RankedStrategy, constraints: Constraints, baseline: Baseline) -> Text | None:
+    """A change that makes a step longer than the limit; one that only saves too little is no reason to leave it out."""
+    limit, after = constraints.max_latency_ns, baseline.latency_ns * (1.0 - _expected(item, "latency"))
+    if limit is None or _expected(item, "latency") >= 0 or after <= limit:
+        return None
+    figures = f"{after / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
+    return Text(
+        zh=f"单步会变为约 {figures[0]}，超过上限 {figures[1]}", en=f"a step would take about {figures[0]}, above the limit of {figures[1]}"
+    )
+
+
+def _missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline, *, latency_told: bool) -> list[Text]:
+    """What cannot be met even at every bound; latency only where the ranking has not said so already."""
+    latency = None if latency_told else _latency_missed(items, constraints, baseline)
+    texts = latency, _memory_missed(items, constraints, baseline), _throughput_missed(items, constraints, baseline)
+    return [text for text in texts if text is not None]
+
+
+def _latency_missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline) -> Text | None:
+    limit = constraints.max_latency_ns
+    if limit is None:
+        return None
+    least = _left(baseline.latency_ns, [effect.interval[1] or 0.0 for item in items if (effect := item.effect("latency")) is not None])
+    if least <= limit:
+        return None
+    figures = f"{least / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
+    return Text(
+        zh=f"即使所有策略都达到上限，单步仍约 {figures[0]}，高于限制 {figures[1]}",
+        en=f"even with every strategy at its bound a step takes about {figures[0]}, above the limit of {figures[1]}",
+    )
 
 
 def _too_large(item: RankedStrategy, constraints: Constraints, baseline: Baseline) -> Text | None:

@@ -7,6 +7,7 @@ trials that the journal holds are not run a second time.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -81,6 +82,7 @@ class Journal:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         try:
+            _regular(self._handle, path)
             _locked(self._handle, path)
             self._begin(path, header)
         except BaseException:
@@ -142,6 +144,12 @@ class Journal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
+
+
+def _regular(handle: int, path: Path) -> None:
+    """A pipe or device would be read for ever."""
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        raise UsageError(f"{path} is no regular file", allowed="a file of its own for the journal", do="name another path")
 
 
 def _locked(handle: int, path: Path) -> None:

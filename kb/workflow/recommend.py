@@ -48,8 +48,12 @@ def recommend_from(casebook: Casebook, diagnosed: Diagnosed, past: tuple[PastCas
     ranked = recommend(
         diagnosed.diagnosis, past, casebook.catalogue, constraints, load_weights(), family=family, phase=meta.model.phase, learnt=learnt
     )
-    told = weighed(ranked, past, casebook.catalogue, constraints, baseline_of(diagnosed, samples=samples), load_priors())
-    return replace(told, percentiles=among_runs(gains.table, shown, meta.model.type, meta.model.phase, load_kinds()))
+    told = weighed(
+        ranked, past, casebook.catalogue, constraints, baseline_of(diagnosed, samples=samples), load_priors(), _causes(diagnosed.diagnosis)
+    )
+    if not shown.get("compute"):
+        return told  # a capture without work on the device has no shares to compare
+    return replace(told, percentiles=among_runs(gains.table, shown, meta.model.type, meta.model.phase, family, load_kinds()))
 
 
 def recommend_saved(casebook: Casebook, diagnosis: Diagnosis, constraints: Constraints, *, samples: float | None = None) -> Recommendation:
@@ -58,7 +62,15 @@ def recommend_saved(casebook: Casebook, diagnosis: Diagnosis, constraints: Const
     past = _alike(casebook, diagnosis, CaseContext(soc_family=family, causes=_causes(diagnosis)))
     ranked = recommend(diagnosis, past, casebook.catalogue, constraints, load_weights(), family=family, phase=None)
     longest = max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
-    return weighed(ranked, past, casebook.catalogue, constraints, Baseline(latency_ns=float(longest), samples=samples), load_priors())
+    return weighed(
+        ranked,
+        past,
+        casebook.catalogue,
+        constraints,
+        Baseline(latency_ns=float(longest), samples=samples),
+        load_priors(),
+        _causes(diagnosis),
+    )
 
 
 def _causes(diagnosis: Diagnosis) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from kb.audit.claims import Claim, Note, Sheet
 from kb.audit.ruleset import audit
 from kb.domain.catalogue import Catalogue
+from kb.domain.pipeline import PipelineAnalysis, PipelineFigures
 from kb.domain.protocols import Progress
 from kb.domain.quantity import Quantity
 from kb.domain.text import Text
@@ -18,8 +20,10 @@ from kb.tune.figures import figures_of
 from kb.tune.loop import Tuning
 from kb.tune.trials import Bounds
 from kb.workflow.casebook import Casebook
-from kb.workflow.scenario_data import Scenario, scenario
+from kb.workflow.pipeline import analysed_session, collect_pipeline, wanted_pipeline
+from kb.workflow.scenario_data import PipelineCase, Scenario, scenario
 from kb.workflow.scenario_figures import Measured, simulated_figure
+from kb.workflow.simulate import DEFAULT_SOC
 from kb.workflow.tune import default_journal, tune_setup
 
 PRETTY = {"ratio": ("%", 100.0)}
@@ -59,9 +63,22 @@ class Played:
     after: Session
 
 
-def play(casebook: Casebook, name: str, progress: Progress, *, keep_journal: bool = True) -> Played:
+@dataclass(frozen=True)
+class PlayedPipeline:
+    """A pipeline that was run; ``analysis`` holds its figures before and as planned."""
+
+    name: str
+    case: PipelineCase
+    lines: tuple[Line, ...]
+    notes: tuple[Note, ...]
+    analysis: PipelineAnalysis
+
+
+def play(casebook: Casebook, name: str, progress: Progress, *, keep_journal: bool = True) -> Played | PlayedPipeline:
     """Run the scenario ``name``. Raises NotFoundError for an unknown one."""
     case = scenario(name)
+    if isinstance(case, PipelineCase):
+        return _play_pipeline(case, name, casebook.catalogue)
     setup = case.setup(casebook.catalogue, name)
     constraints = case.limits.constraints()
     before, _truth = simulate(setup)
@@ -82,6 +99,40 @@ def play(casebook: Casebook, name: str, progress: Progress, *, keep_journal: boo
     return Played(name, case, lines, notes, tuning, before, after)
 
 
+def _play_pipeline(case: PipelineCase, name: str, catalogue: Catalogue) -> PlayedPipeline:
+    spec = wanted_pipeline(case.pipeline, rate=None, trace=None, concurrency={})
+    capture = collect_pipeline(spec, catalogue.soc(DEFAULT_SOC), seconds=case.seconds, seed=case.seed, data_types="")
+    analysis = analysed_session(capture)
+    sheet = case.sheet()
+    notes = audit([sheet], catalogue)
+    names = dict.fromkeys((claim.subject, claim.metric) for claim in sheet.claims)
+    claimed = [_stated_line(subject, metric, sheet, notes, _of_pipeline(analysis, metric), catalogue) for subject, metric in names]
+    unclaimed = [
+        Line(
+            name=metric, claimed_before="", claimed_after="", claimed_change="", limit="",
+            simulated_before=pair[0], simulated_after=pair[1], doubts=(),
+        )
+        for metric in ("throughput, lowest", "throughput, highest", "latency, 99th percentile", "requests waiting, most")
+        for pair in (_of_pipeline(analysis, metric),)
+    ]  # fmt: skip
+    return PlayedPipeline(name, case, (*claimed, *unclaimed), notes, analysis)
+
+
+def _of_pipeline(analysis: PipelineAnalysis, metric: str) -> tuple[Quantity | None, Quantity | None]:
+    """A figure of the pipeline before and as planned; None where there is none."""
+    read: dict[str, Callable[[PipelineFigures], Quantity]] = {
+        "throughput": lambda run: Quantity(run.throughput, "/s"),
+        "throughput, lowest": lambda run: Quantity(run.throughput_low, "/s"),
+        "throughput, highest": lambda run: Quantity(run.throughput_high, "/s"),
+        "latency, 99th percentile": lambda run: Quantity(run.latency_p99_ms, "ms"),
+        "requests waiting, most": lambda run: Quantity(float(run.waiting_max), "count"),
+    }
+    if metric not in read:
+        return None, None
+    planned = analysis.planned
+    return read[metric](analysis.figures), None if planned is None else read[metric](planned)
+
+
 def _line(
     subject: str,
     metric: str,
@@ -91,11 +142,21 @@ def _line(
     scaling: tuple[Quantity, Quantity] | None,
     catalogue: Catalogue,
 ) -> Line:
-    own = sheet.all(metric, subject=subject)
     if metric == "scaling_efficiency" and scaling is not None:
-        simulated: tuple[Quantity | None, Quantity | None] = scaling
-    else:
-        simulated = simulated_figure(subject, metric, runs[0]), simulated_figure(subject, metric, runs[1])
+        return _stated_line(subject, metric, sheet, notes, scaling, catalogue)
+    simulated = simulated_figure(subject, metric, runs[0]), simulated_figure(subject, metric, runs[1])
+    return _stated_line(subject, metric, sheet, notes, simulated, catalogue)
+
+
+def _stated_line(
+    subject: str,
+    metric: str,
+    sheet: Sheet,
+    notes: tuple[Note, ...],
+    simulated: tuple[Quantity | None, Quantity | None],
+    catalogue: Catalogue,
+) -> Line:
+    own = sheet.all(metric, subject=subject)
     return Line(
         name=f"{subject} {metric}".strip(),
         claimed_before=_stated(own, "before"),

@@ -90,13 +90,33 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         )
 
 
+class PipelineCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A case study of a pipeline of services: the built-in ``pipeline`` for ``seconds``, and again as its analysis plans it."""
+
+    title: Text
+    record: str
+    configuration: Text
+    pipeline: str
+    seconds: float
+    seed: int
+    claims: tuple[Row, ...]
+
+    def sheet(self) -> Sheet:
+        """What the article claims, for the audit."""
+        return Sheet(claims=tuple(_claim(row) for row in self.claims), model=self.title.en.partition(":")[0])
+
+
+class _Head(msgspec.Struct, frozen=True):
+    pipeline: str = ""
+
+
 def scenario_names() -> tuple[str, ...]:
     """Every scenario shipped."""
     folder = resources.files("kb.workflow").joinpath("scenarios")
     return tuple(sorted(item.name.removesuffix(".json") for item in folder.iterdir() if item.name.endswith(".json")))
 
 
-def scenario(name: str) -> Scenario:
+def scenario(name: str) -> Scenario | PipelineCase:
     """The scenario of that name. Raises NotFoundError naming the nearest ones, ContentError for a damaged file."""
     names = scenario_names()
     if name not in names:
@@ -104,7 +124,8 @@ def scenario(name: str) -> Scenario:
         raise NotFoundError(f"no scenario named {name!r}", allowed=", ".join(names), do=f"for example {(near or names)[0]}")
     data = resources.files("kb.workflow").joinpath("scenarios", f"{name}.json").read_bytes()
     try:
-        return msgspec.json.decode(data, type=Scenario)
+        kind: type[Scenario | PipelineCase] = PipelineCase if msgspec.json.decode(data, type=_Head).pipeline else Scenario
+        return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError as error:
         raise ContentError(f"scenario {name}: {error}", do="repair the installation") from error
 

@@ -73,7 +73,8 @@ def test_an_unknown_record_names_the_nearest(kb: Run) -> None:
         (("show", "@"), 2),
         (("recommend",), 2),
         (("recommend", "x", "--max-latency", "fast"), 3),
-        (("apply", "x.prof"), 2),
+        (("apply",), 2),
+        (("apply", "x.prof"), 3),
         (("publish", "nowhere.md"), 3),
     ],
 )
@@ -166,11 +167,15 @@ def test_a_closed_pipe_is_quiet(checkout: Path) -> None:
     assert not [word for word in ("error", "Broken", "Traceback", "Exception") if word in done.stderr]
 
 
-@pytest.mark.parametrize("program", ["cann-profile", "cann-tune"])
-def test_programs_without_commands_yet_say_what_to_use(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    result = runner(capsys, program)("--model", "bert.om")
-    assert result.status == 1
-    assert "kb diagnose" in result.err
+@pytest.mark.parametrize(("program", "option"), [("cann-profile", "--model"), ("cann-tune", "--profile")])
+def test_programs_with_one_command_say_what_they_need(program: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runner(capsys, program)
+    wrong = run("--colour")
+    assert (wrong.status, "No such option" in wrong.err) == (2, True)
+    helped = run("--help")
+    assert (helped.status, option in helped.out) == (0, True)
+    missing = run(option, "nowhere.om")
+    assert missing.status in (1, 3), missing.err
 
 
 def test_an_input_is_never_overwritten(kb: Run, tmp_path: Path) -> None:

@@ -197,6 +197,18 @@ def test_a_scenario_shows_claimed_beside_simulated_and_why_claims_cannot_hold(pr
     assert (unknown.status, "bert-large" in unknown.err) == (1, True)
 
 
+def test_the_pipeline_scenario_shows_claimed_beside_planned(program: Program) -> None:
+    result = program("kb")("simulate", "scenario", "tts-video", "--json")
+    assert result.status == 0, result.err
+    found = result.json()
+    lines = {item["name"]: item for item in found["figures"]}
+    assert (lines["throughput"]["claimed_before"], lines["throughput"]["claimed_after"]) == ("18-35 /s", "63 /s")
+    waiting = lines["requests waiting, most"]
+    assert waiting["simulated_after"]["value"] < waiting["simulated_before"]["value"]
+    assert [note["rule"] for note in found["audit"]] == ["range_base"]
+    assert "tuning" not in found
+
+
 def test_memory_and_load_are_simulated_from_the_command_line(program: Program) -> None:
     kb = program("kb")
     memory = kb("simulate", "memory", "bert-base", "--batch", "8", "--json").json()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,11 @@ from kb.domain.case import CaseContext
 from kb.domain.potential import Potential
 from kb.domain.provenance import Provenance
 from kb.domain.quantity import Quantity
+from kb.domain.recommendation import Percentile
 from kb.domain.record import Record
 from kb.domain.soc import SocFamily
-from kb.recommend.percentile import ALL, LEAST, distributions, percentiles
+from kb.recommend.outcomes import OutcomeTable
+from kb.recommend.percentile import ALL, LEAST, among_runs, distributions, load_kinds, percentiles
 from kb.recommend.potential import Trial, Wanted, potential, trials_of
 
 
@@ -113,3 +116,53 @@ def test_other_model_types_stand_in_and_simulated_cases_are_counted() -> None:
 def test_too_few_cases_tell_nothing() -> None:
     known = distributions(_observed(0.1) for _ in range(LEAST - 1))
     assert percentiles(CaseContext(metrics={"idle_share": Quantity(0.5, "ratio")}), known) == ()
+
+
+def _table(values: list[float], *, families: tuple[str, ...] | None = None, groups: tuple[str, ...] | None = None) -> OutcomeTable:
+    n = len(values)
+    none = np.zeros((n, 0), dtype=bool)
+    return OutcomeTable(
+        traits=("comm_exposed", "phase.decode"),
+        strategies=(),
+        values=np.array([[value, float(place % 2)] for place, value in enumerate(values)], np.float32),
+        gains=np.zeros((n, 0), np.float32),
+        tried=none,
+        unfit=none,
+        runs=tuple(map(str, range(n))),
+        groups=groups or ("qwen",) * n,
+        families=families or ("A2",) * n,
+        made={},
+    )
+
+
+def _among(
+    table: OutcomeTable, value: float, model_type: str | None = "llm", phase: str | None = "decode", family: SocFamily = "A2"
+) -> list[Percentile]:
+    return list(among_runs(table, {"comm_exposed": value}, model_type, phase, family, load_kinds()))
+
+
+def test_a_session_is_compared_with_runs_of_its_phase_and_kind() -> None:
+    table = _table([number / 100 for number in range(20)])  # decode: .01, .03 .. .19
+    (found,) = _among(table, 0.1)
+    assert (found.metric, found.n, found.simulated) == ("exposed_comm_share", 10, 10)
+    assert found.below == pytest.approx(0.5)
+    assert "decode simulated runs on A2" in found.group.en
+    (wider,) = _among(table, 0.1, phase=None)
+    assert wider.n == 20
+
+
+def test_runs_on_other_chips_are_no_measure() -> None:
+    values = [0.1] * 20
+    assert _among(_table(values, families=("A3",) * 20), 0.5) == []
+    (unknown,) = _among(_table(values, families=("A3",) * 20), 0.5, family="unknown")
+    assert "any chip" in unknown.group.en
+
+
+def test_a_narrow_kind_gives_way_to_all_of_the_chip() -> None:
+    (found,) = _among(_table([0.1] * 20, groups=("qwen",) * 2 + ("yolo",) * 18), 0.5)
+    assert found.n == 20
+    assert found.group.en == "all simulated runs on A2"
+
+
+def test_shares_that_neither_side_has_are_not_told() -> None:
+    assert _among(_table([0.0] * 20), 0.001) == []

@@ -19,7 +19,7 @@ _QUALITIES: tuple[Quality, ...] = ("latency", "memory", "precision")
 def _weighed(
     *items: RankedStrategy, constraints: Constraints | None = None, base: Baseline = _BASE, cases: tuple[PastCase, ...] = ()
 ) -> Recommendation:
-    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, load_priors())
+    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, load_priors(), {"slow", "waits"})
 
 
 @given(st.floats(0, 0.99), st.floats(0, 0.99))
@@ -69,7 +69,14 @@ def test_an_unknown_risk_has_no_bound() -> None:
 
 def test_the_target_orders() -> None:
     items = ranked("increase_batch", 0.4), ranked("use_fused_attention", 0.2)
-    assert [item.id for item in _weighed(*items).strategies] == ["increase_batch", "use_fused_attention"]
+    by_rate = _weighed(*items, constraints=Constraints(target="throughput")).strategies
+    assert [item.id for item in by_rate] == ["increase_batch", "use_fused_attention"]
+    # A larger batch makes a step longer: .4 saved of a sample, twice the samples.
+    by_time = _weighed(*items).strategies
+    assert [item.id for item in by_time] == ["use_fused_attention", "increase_batch"]
+    latency = by_time[1].effect("latency")
+    assert latency is not None
+    assert latency.expected == pytest.approx(-0.2)
     by_memory = _weighed(*items, constraints=Constraints(target="memory")).strategies
     assert [item.id for item in by_memory] == ["use_fused_attention", "increase_batch"]
     mixed = ranked("bind", 0.4, cause="waits"), ranked("use_fused_attention", 0.2)
@@ -83,6 +90,24 @@ def test_what_would_break_the_memory_limit_is_excluded() -> None:
     assert found.excluded[0].id == "increase_batch"
     assert "11.00 GB" in found.excluded[0].reason.en
     assert found.feasible
+
+
+def test_what_would_break_the_latency_limit_is_excluded_and_its_gain_meets_no_limit() -> None:
+    found = _weighed(ranked("increase_batch", 0.4), ranked("bind", 0.1), constraints=Constraints(max_latency_ns=1.1e6))
+    assert [item.id for item in found.strategies] == ["bind"]
+    assert "1.2 ms" in found.excluded[0].reason.en
+    # The ranking, which adds up time of samples, thought .6 ms within reach.
+    tight = _weighed(ranked("increase_batch", 0.4), ranked("bind", 0.1), constraints=Constraints(max_latency_ns=0.6e6))
+    assert not tight.feasible
+    assert "0.9 ms" in tight.closest.en
+
+
+def test_no_memory_is_promised_for_a_cause_that_was_not_found() -> None:
+    known, unknown = (with_effects(ranked("use_fused_attention", 0.1), (), CATALOGUE, load_priors(), found=found).effect("memory")
+                      for found in (True, False))  # fmt: skip
+    assert known is not None
+    assert unknown is not None
+    assert known.expected > 0 == unknown.expected
 
 
 def test_a_memory_limit_out_of_reach_is_infeasible_and_says_how_far() -> None:

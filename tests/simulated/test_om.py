@@ -15,10 +15,10 @@ from kb.profile.simulated.graph_file import GraphFile, OperatorSpec, TensorSpec,
 from kb.profile.simulated.imported import graph_of, workload_of
 from kb.profile.simulated.layout import Seat
 from kb.profile.simulated.models.names import MODELS
-from kb.profile.simulated.om.layout import HEADER_BYTES, MAGIC, MODEL_DEF, WEIGHTS, Header, Table, header_bytes, table_bytes
+from kb.profile.simulated.om.layout import HEADER_BYTES, MAGIC, MARK, MODEL_DEF, WEIGHTS, Header, Table, header_bytes, table_bytes
 from kb.profile.simulated.om.model_def import Descriptor, StoredGraph, StoredModel, StoredOperator, model_def_bytes
 from kb.profile.simulated.om.reading import read_om
-from kb.profile.simulated.om.writing import MARK, marked, om_bytes
+from kb.profile.simulated.om.writing import marked, om_bytes
 from kb.profile.simulated.options import Options
 from kb.profile.simulated.run import Setup, simulate
 from kb.workflow.diagnose import diagnose_sessions
@@ -91,6 +91,18 @@ def test_the_header_lies_where_the_description_says() -> None:
     old = by_hand("old", convolution_model())
     assert struct.unpack_from("<I", old, 76)[0] == len(old) - HEADER_BYTES
     assert struct.unpack_from("<III", old, 260) == (MODEL_DEF, 0, len(old) - HEADER_BYTES - 4 - 24 - 64)
+
+
+def test_layers_keep_the_names_the_model_gives_them() -> None:
+    """In the session, and through a file written here."""
+    graph = read_om(by_hand("new", convolution_model()), "net.om").graph
+    again = read_om(om_bytes(graph), "net.om").graph
+    assert [operator.name for operator in again.operators] == ["conv", "relu"]
+    session, _ = simulate(Setup(model="net", soc=chip_file(), options=Options(steps=2), graph=packed(graph)))
+    kernels = session.tables["kernels"]
+    assert {session.strings[code] for code in kernels["name"]} == {"conv", "relu"}
+    bare = msgspec.structs.replace(graph, operators=tuple(msgspec.structs.replace(operator, name="") for operator in graph.operators))
+    assert {operator.name for operator in read_om(om_bytes(bare), "net.om").graph.operators} == {""}
 
 
 def test_fields_this_reader_does_not_know_are_skipped() -> None:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from kb.domain.pipeline import ArrivalSpec, Distribution, NodeSpec, PipelineAnalysis, PipelineSpec, Route, ServiceTime
 from kb.errors import ContentError, MalformedInputError, NotFoundError, UsageError
 from kb.profile.simulated.load.arrivals import arrival_times, arrivals_ns, read_trace
-from kb.profile.simulated.pipelines.analysis import analysed, divided
+from kb.profile.simulated.pipelines.analysis import analysed, changed, divided
 from kb.profile.simulated.pipelines.engine import drawn, run_pipeline
 from kb.profile.simulated.pipelines.figures import figures
 from kb.profile.simulated.pipelines.session import PipelineRun, kinds_from, pipeline_session, run_of
@@ -224,6 +224,28 @@ def test_workers_in_the_wrong_ratio_are_divided_anew() -> None:
         change.node: change.concurrency_after for change in finding.changes
     } == {"n0": 1, "n1": 5}
     assert sum(change.concurrency_after - change.concurrency_before for change in finding.changes) == 0
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(st.tuples(st.floats(5, 200), st.integers(1, 4)), min_size=1, max_size=4),
+    st.floats(2, 30),
+    st.sampled_from(["poisson", "bursts"]),
+)
+def test_the_plan_of_any_unstable_pipeline_makes_it_stable(entries: list[tuple[float, int]], rate: float, kind: str) -> None:
+    spec = line(*(mean for mean, _ in entries), rate=rate)
+    nodes = tuple(replace(node, concurrency=workers) for node, (_, workers) in zip(spec.nodes, entries, strict=True))
+    arrivals = ArrivalSpec(kind=kind, rate=rate, factor=3.0, period_s=20, burst_s=5)  # type: ignore[arg-type]  # a parameter of the test
+    spec = replace(spec, nodes=nodes, arrivals=arrivals)
+    found = diagnosed(spec, 40.0)
+    worst = max(loads(spec, rate), key=lambda name: loads(spec, rate)[name])
+    assert found.bottleneck == worst
+    assert found.stable == (loads(spec, rate)[worst] < 1)
+    if not found.stable:
+        after = loads(changed(spec, found.plan), rate)
+        assert max(after.values()) <= 0.75 + 1e-9 or max(after.values()) < 0.9
+        assert found.planned is not None
+        assert found.planned.throughput >= found.figures.throughput * 0.99
 
 
 def test_a_balanced_pipeline_is_healthy() -> None:

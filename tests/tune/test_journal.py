@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -91,6 +92,12 @@ def test_two_runs_never_write_one_journal(tmp_path: Path, small: Setup) -> None:
         Journal(path, header)
     with Journal(path, header) as free:
         free.add(entry(0))
+
+
+def test_a_pipe_is_no_journal(tmp_path: Path, small: Setup) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="no regular file"):
+        Journal(tmp_path / "pipe", header_of(small, Constraints()))
 
 
 def test_without_a_path_nothing_is_written(tmp_path: Path, small: Setup) -> None:

@@ -8,17 +8,19 @@ from typing import Annotated, Any
 
 import msgspec
 
+from kb.domain.catalogue import Catalogue
 from kb.errors import ExitCode
 from kb.report.document import Block, Bullets, Document, Heading, Note, Paragraph, TableBlock
 from kb.report.labels import labels
 from kb.report.markdown import MarkdownRenderer
 from kb.report.numbers import signed_percent
 from kb.report.payload import plain
+from kb.report.pipeline import pipeline_document, pipeline_payload
 from kb.report.plain import PlainRenderer
 from kb.session.codec import to_bytes
 from kb.tune.telling import tuning_document, tuning_payload
 from kb.workflow.casebook import open_casebook
-from kb.workflow.scenario import NO_COUNTERPART, Line, Played, play, shown
+from kb.workflow.scenario import NO_COUNTERPART, Line, Played, PlayedPipeline, play, shown
 from kb.workflow.scenario_data import scenario_names
 from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Common, Flag
@@ -42,11 +44,8 @@ def run(options: Options, console: Console) -> int:
     """Baseline, closed loop, claims beside simulated figures. Exit status 5 when the article's limits are not met."""
     with open_casebook(workspace(), console.progress()) as casebook:
         played = play(casebook, options.name, console.progress())
-        own = _document(played, console)
-        document = Document(
-            (*own, *tuning_document(played.name, played.tuning, casebook.catalogue, console.lang).blocks), lang=console.lang
-        )
-    if options.sessions is not None:
+        document = Document((*_document(played, console), *_account(played, casebook.catalogue, console)), lang=console.lang)
+    if options.sessions is not None and isinstance(played, Played):
         for moment, session in (("before", played.before), ("after", played.after)):
             write_new(options.sessions / f"{played.name}-{moment}.prof", to_bytes(session), force=options.force)
     if options.output is not None:
@@ -56,10 +55,17 @@ def run(options: Options, console: Console) -> int:
         console.json(_payload(played))
     else:
         console.text(PlainRenderer().render(document))
-    return ExitCode.DONE if played.tuning.met else ExitCode.INFEASIBLE
+    return ExitCode.DONE if isinstance(played, PlayedPipeline) or played.tuning.met else ExitCode.INFEASIBLE
 
 
-def _document(played: Played, console: Console) -> tuple[Block, ...]:
+def _account(played: Played | PlayedPipeline, catalogue: Catalogue, console: Console) -> tuple[Block, ...]:
+    """What was done to the run: the loop's rounds, or the pipeline's findings and plan."""
+    if isinstance(played, Played):
+        return tuning_document(played.name, played.tuning, catalogue, console.lang).blocks
+    return pipeline_document(played.analysis, console.lang).blocks
+
+
+def _document(played: Played | PlayedPipeline, console: Console) -> tuple[Block, ...]:
     words = labels(console.lang)
     case = played.case
     header = (
@@ -97,15 +103,12 @@ def _row(line: Line) -> tuple[str, ...]:
     )
 
 
-def _payload(played: Played) -> dict[str, Any]:
-    return {
+def _payload(played: Played | PlayedPipeline) -> dict[str, Any]:
+    found: dict[str, Any] = {
         "scenario": played.name,
         "origin": "simulated",
         "title": plain(played.case.title),
         "configuration": plain(played.case.configuration),
-        "model": played.case.model,
-        "soc": played.case.soc,
-        "options": msgspec.structs.asdict(played.case.options),
         "record": played.case.record,
         "figures": [
             {
@@ -116,8 +119,12 @@ def _payload(played: Played) -> dict[str, Any]:
             for line in played.lines
         ],
         "audit": [plain(note) for note in played.notes],
-        "tuning": tuning_payload(played.tuning),
     }
+    if isinstance(played, PlayedPipeline):
+        return {**found, "pipeline": pipeline_payload(played.analysis)}
+    case = played.case
+    own = {"model": case.model, "soc": case.soc, "options": msgspec.structs.asdict(case.options)}
+    return {**found, **own, "tuning": tuning_payload(played.tuning)}
 
 
 COMMAND = Command(

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from kb.diagnose import wording
+from kb.diagnose.clocks import clock_names, clock_rows, kernel_clocks_mhz, rated_clock_mhz, seen_clock_mhz
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.intervals import covered_by
 from kb.diagnose.judging import Measured, judged, longest, skipped, types_of
@@ -17,7 +18,6 @@ from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
 from kb.session.session import Array, Table
 
-_CLOCK: Final = "freq"
 _NO_CLOCK: Final = Text(
     "没有采集到时钟：既没有频率采样，也没有周期计数", "the clock was not captured: neither frequency samples nor cycle counts"
 )
@@ -31,9 +31,7 @@ def thermal_throttling(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     if kernels is None:
         return skipped("thermal_throttling", wording.NO_KERNELS, wording.CAPTURE_KERNELS)
     clocks = kernel_clocks_mhz(view, kernels)
-    sampled = sampled_clock_mhz(view)
-    rated = view.soc.clock.value * {"MHz": 1.0, "GHz": 1e3}[view.soc.clock.unit] if view.soc else None
-    seen = sampled if sampled is not None else float(np.nanmedian(clocks)) if np.isfinite(clocks).any() else None
+    rated, seen = rated_clock_mhz(view), seen_clock_mhz(view, kernels)
     if seen is None:
         return skipped(
             "thermal_throttling",
@@ -97,40 +95,8 @@ def overlap_contention(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     return judged(view, thresholds, measured)
 
 
-def kernel_clocks_mhz(view: RankView, kernels: Table) -> Array:
-    """Cycles over time of each kernel's cube (else vector) cores, NaN where not counted. Cycles are summed over blocks,
-    time counts the waves once."""
-    clocks = np.full(len(kernels), np.nan)
-    engines = (("aiv_total_cycles", "aiv_time_ns", view.vector_cores), ("aic_total_cycles", "aicore_time_ns", view.cube_cores))
-    for cycles, time, cores in engines:
-        if cycles not in kernels or time not in kernels or "block" not in kernels or not cores:
-            continue
-        lanes = np.minimum(kernels["block"], cores)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            clock = kernels[cycles] / lanes / kernels[time] * 1e3
-        usable = np.isfinite(clock) & (clock > 0) & (kernels["block"] > 0) & (kernels["duration_ns"] >= 20_000)
-        clocks[usable] = clock[usable]
-    mixed = np.isin(kernels["core"], view.session.codes(("MIX_AIC", "MIX_AIV")))
-    return np.where(mixed, np.nan, clocks)
-
-
-def sampled_clock_mhz(view: RankView) -> float | None:
-    """Mean clock sampled during the step; None where none was."""
-    rows = _clock_rows(view)
-    return float(view.session.tables["counters"]["value"][rows].mean()) if len(rows) else None
-
-
-def _clock_rows(view: RankView) -> Array:
-    counters, window = view.session.table("counters"), view.window
-    if counters is None or window is None:
-        return np.empty(0, np.int64)
-    names = np.array([_CLOCK in text.lower() and "mhz" in text.lower() for text in (*view.session.strings, "")])
-    own = names[counters["name"]] & (counters["start_ns"] >= window[0]) & (counters["start_ns"] < window[1])
-    return np.flatnonzero(own & (counters["value"] > 0))
-
-
 def _samples(view: RankView) -> tuple[Evidence, ...]:
-    rows = _clock_rows(view)
+    rows = clock_rows(view)
     if not len(rows):
         return ()
     values = view.session.tables["counters"]["value"]
@@ -140,8 +106,7 @@ def _samples(view: RankView) -> tuple[Evidence, ...]:
 
 def _highest(view: RankView, clocks: Array) -> float | None:
     counters = view.session.table("counters")
-    names = np.array([_CLOCK in text.lower() and "mhz" in text.lower() for text in (*view.session.strings, "")])
-    every = counters["value"][names[counters["name"]]] if counters is not None else np.empty(0)
+    every = counters["value"][clock_names(view)[counters["name"]]] if counters is not None else np.empty(0)
     return float(every.max()) if len(every) else float(np.nanquantile(clocks, 0.95)) if np.isfinite(clocks).any() else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from kb.diagnose import wording
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, judged, skipped
-from kb.diagnose.rules.stream_bubbles import queue_ns
+from kb.diagnose.rules.stream_bubbles import held_connections, queue_ns
 from kb.diagnose.stalls import has_hosts
 from kb.diagnose.view import RankView
 from kb.domain.finding import Evidence, Judgement
@@ -34,7 +34,7 @@ def host_bound_launch(view: RankView, thresholds: Thresholds) -> tuple[Judgement
     lengths = ends - begins
     least = thresholds["launch_gap_least"] * 1e3
     most = np.inf if linked else thresholds["launch_gap_longest"] * 1e3
-    chosen = (lengths > least) & (lengths <= most)
+    chosen = (lengths > least) & (lengths <= most) & ~_held(view, ends, thresholds)
     count, exposed = int(chosen.sum()), int(lengths[chosen].sum())
     exposed = min(exposed, _room(view, thresholds, linked=linked))
     frequent = count >= thresholds["launch_gap_frequency"] * len(kernels)
@@ -75,6 +75,16 @@ def _room(view: RankView, thresholds: Thresholds, *, linked: bool) -> int:
     if linked:
         return max(0, view.accounting.splits.get("idle", {}).get("launch", 0) - queue_ns(view, thresholds))
     return view.accounting.parts["idle_unknown"] + view.accounting.parts["idle_launch"]
+
+
+def _held(view: RankView, ends: Array, thresholds: Thresholds) -> Array:
+    """Gaps (by their ends) before kernels whose launch waited for room in the queue."""
+    kernels = view.kernels
+    connections = held_connections(view, thresholds)
+    if kernels is None or not len(connections) or "connection_id" not in kernels:
+        return np.zeros(len(ends), np.bool_)
+    rows = np.minimum(np.searchsorted(kernels["start_ns"], ends), len(kernels) - 1)
+    return np.isin(kernels["connection_id"][rows], connections)
 
 
 def _evidence(view: RankView, ends: Array, lengths: Array) -> tuple[Evidence, ...]:

@@ -29,7 +29,7 @@ def aicpu_operator(view: RankView, thresholds: Thresholds) -> tuple[Judgement, .
     kernels = view.kernels
     if kernels is None:
         return skipped("aicpu_operator", wording.NO_KERNELS, wording.CAPTURE_KERNELS)
-    if not (kernels["core"] >= 0).any():
+    if not (kernels["core"][~view.communication(kernels)] >= 0).any():
         return skipped("aicpu_operator", wording.NO_TYPES, wording.CAPTURE_KERNELS)
     rows = np.flatnonzero(matching(view.session, kernels["core"], view.classes.cores["ai_cpu"]))
     name = Text("算子在 AI CPU 上执行", "operators run on the AI CPU")

@@ -14,6 +14,7 @@ from kb.diagnose.view import RankView
 from kb.domain.finding import Judgement
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
+from kb.session.session import Array
 
 CAUSE: Final = "stream_bubbles"
 
@@ -50,6 +51,18 @@ def queue_ns(view: RankView, thresholds: Thresholds) -> int:
     return 0 if found is None else _cost(view, found, thresholds)
 
 
+def held_connections(view: RankView, thresholds: Thresholds) -> Array:
+    """Connection ids of launches that waited for room, where that is the habit: a host that waits for room is ahead of the
+    device, so no gap before those kernels is its own."""
+    found, hosts = blocked_launches(view), view.session.table("host_ops")
+    if found is None or hosts is None or not _often(found, thresholds):
+        return np.empty(0, np.int64)
+    return np.asarray(hosts["connection_id"][found.rows])
+
+
+def _often(found: Blocked, thresholds: Thresholds) -> bool:
+    return len(found.rows) >= thresholds["blocked_launch_frequency"] * max(1, found.launches)
+
+
 def _cost(view: RankView, found: Blocked, thresholds: Thresholds) -> int:
-    often = len(found.rows) >= thresholds["blocked_launch_frequency"] * max(1, found.launches)
-    return min(found.saved_ns, view.accounting.splits.get("idle", {}).get("launch", 0)) if often else 0
+    return min(found.saved_ns, view.accounting.splits.get("idle", {}).get("launch", 0)) if _often(found, thresholds) else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -51,7 +51,7 @@ def _kernels(setup: Setup, rank: Rank, trace: Trace, constants: Constants, strin
     operators, times = rank.work.graph.operators, rank.work.times
     rows = trace.starts.size
     repeats = rows // len(operators)
-    spelt = _Spelling(constants)
+    spelt = _Spelling(constants, rank.work.workload.names)
 
     def tiled(describe: Callable[[Operator], str]) -> Array:
         return np.tile(strings.codes([describe(operator) for operator in operators]), repeats)
@@ -92,15 +92,18 @@ def _clock(rank: Rank, rows: int) -> Array | None:
 class _Spelling:
     """Text of operators; equal shapes and types are spelt once."""
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: Constants, given: Mapping[int, str]) -> None:
         self._constants = constants
+        self._given = given
         self._shapes: dict[tuple[int, ...], str] = {}
         self._names: dict[str, str] = {}
 
     def name(self, operator: Operator) -> str:
-        """The kernel's name."""
+        """The kernel's name: the model's own for the operator, else what the kernel is called."""
         if isinstance(operator, Collective):
             return f"{operator.op_type}_{operator.dimension}_{operator.tag}"
+        if self._given and operator.outputs and operator.outputs[0].id in self._given:
+            return self._given[operator.outputs[0].id]
         found = self._names.get(operator.op_type)
         if found is None:
             found = self._names[operator.op_type] = self._constants.kernel_name(operator.op_type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -157,6 +158,8 @@ class Workload(msgspec.Struct, frozen=True):
     phase: Literal["training", "inference", "prefill", "decode"] = "inference"
     input_bytes: int = 0
     """B copied to the device at the begin of a step."""
+    names: Mapping[int, str] = {}
+    """What the model calls the operator that makes a tensor, by the tensor's id; others are called by their kernel."""
 
 
 def bytes_read(operator: Operator, tensor: Tensor) -> int:

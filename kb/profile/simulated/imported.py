@@ -60,6 +60,7 @@ def workload_of(graph: GraphFile, options: Options, constants: Constants) -> Wor
         graph.left_out,
         phase=graph.phase,
         input_bytes=graph.input_bytes,
+        names={tensors[spec.outputs[0]].id: spec.name for spec in graph.operators if spec.name and spec.outputs},
     )
 
 

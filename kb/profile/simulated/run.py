@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from kb.errors import InternalFaultError, UsageError
 from kb.profile.simulated.chip import capacity_bytes
 from kb.profile.simulated.constants import Constants, load_constants
 from kb.profile.simulated.emission import emit
 from kb.profile.simulated.engine import Record, run_step
-from kb.profile.simulated.graph import Graph, Workload
+from kb.profile.simulated.graph import Graph
 from kb.profile.simulated.graph_file import unpacked
 from kb.profile.simulated.idle import idle_intervals
 from kb.profile.simulated.imported import entry_of
@@ -116,9 +118,7 @@ def _work(setup: Setup, entry: ModelEntry, seat: Seat, layout: Layout) -> Work:
     graph = transformed(workload.segment, setup.options)
     if not graph.operators:
         raise InternalFaultError(f"{setup.model} has no operators for {seat}", do="report the options that led here")
-    workload = Workload(
-        graph, workload.repeats, workload.host_work, workload.left_out, phase=workload.phase, input_bytes=workload.input_bytes
-    )
+    workload = replace(workload, segment=graph)
     return work_of(workload, seat, layout, setup.soc, setup.options, load_constants())
 
 

@@ -19,6 +19,10 @@ Table = Literal["new", "old"]
 MAGIC: Final = b"IMOD"
 HEADER_BYTES: Final = 256
 MODEL_DEF, WEIGHTS, TASK_INFO, FLOW_MODEL, FLOW_SUBMODEL = 0, 1, 2, 6, 7
+MARK: Final = "kb-simulated"
+"""Begin of the user-info field of every model this program writes."""
+UNNAMED: Final = "kernel_"
+"""Begin of the name of an operator that has none in the graph it is written from."""
 MOST_PARTITIONS: Final = 4096
 NAME_BYTES: Final = 32
 _HEADER: Final = struct.Struct("<4sII64sIBBBB32sI32sII20sB3xQ64x")

@@ -12,7 +12,7 @@ import msgspec
 from kb.errors import ContentError, MalformedInputError
 from kb.profile.simulated.graph import ELEMENT_BYTES
 from kb.profile.simulated.graph_file import FORMAT, GraphFile, OperatorSpec, TensorSpec, checked
-from kb.profile.simulated.om.layout import FLOW_SUBMODEL, MODEL_DEF, Header, Partition, read_header, read_partitions
+from kb.profile.simulated.om.layout import FLOW_SUBMODEL, MARK, MODEL_DEF, UNNAMED, Header, Partition, read_header, read_partitions
 from kb.profile.simulated.om.model_def import Descriptor, StoredGraph, StoredModel, StoredOperator, read_model_def
 from kb.profile.simulated.wire import Data
 
@@ -205,7 +205,8 @@ class _Builder:
         attributes = {name: value for name, value in operator.attributes.items() if name in _READ}
         if operator.stream >= 0:
             self._streams.add(operator.stream)
-        self._operators.append(OperatorSpec(operator.type, tuple(inputs), tuple(outputs), operator.name, attributes))
+        name = "" if operator.name.startswith(UNNAMED) and self._model.header.info.startswith(MARK) else operator.name
+        self._operators.append(OperatorSpec(operator.type, tuple(inputs), tuple(outputs), name, attributes))
 
     def _operands(self, operator: StoredOperator, prefix: str) -> Iterator[str]:
         """Operands by name; one whose maker is unknown (a weight inside the operator) is a tensor of its own."""

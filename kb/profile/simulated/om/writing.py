@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Final
 
 from kb.errors import UsageError
 from kb.profile.simulated.graph_file import GraphFile, TensorSpec
-from kb.profile.simulated.om.layout import MODEL_DEF, TASK_INFO, WEIGHTS, Header, Table, header_bytes, table_bytes
+from kb.profile.simulated.om.layout import MARK, MODEL_DEF, TASK_INFO, UNNAMED, WEIGHTS, Header, Table, header_bytes, table_bytes
 from kb.profile.simulated.om.model_def import Descriptor, StoredGraph, StoredModel, StoredOperator, model_def_bytes
 
-MARK: Final = "kb-simulated"
-"""Begin of the user-info field of every model written here."""
+__all__ = ["MARK", "marked", "om_bytes"]
 
 
 def om_bytes(graph: GraphFile, *, layout: Table = "new", info: str = "") -> bytes:
@@ -49,8 +48,9 @@ def _operators(graph: GraphFile) -> tuple[StoredOperator, ...]:
     specs = {spec.name: spec for spec in graph.tensors}
     made: dict[str, str] = {}
     kernels = []
+    spoken = Counter(operator.name for operator in graph.operators)
     for number, operator in enumerate(graph.operators):
-        name = f"op{number}"
+        name = operator.name if operator.name and spoken[operator.name] == 1 else f"{UNNAMED}{number}"
         kernels.append((name, number, dict(made)))
         made.update({output: f"{name}:{place}" for place, output in enumerate(operator.outputs)})
     outputs = {output for operator in graph.operators for output in operator.outputs}
@@ -75,7 +75,7 @@ def _operators(graph: GraphFile) -> tuple[StoredOperator, ...]:
                 output_descriptors=tuple(_descriptor(specs[output]) for output in operator.outputs),
             )
         )
-    stored.append(StoredOperator(name="Node_Output", type="NetOutput", inputs=(f"op{len(kernels) - 1}:0",)))
+    stored.append(StoredOperator(name="Node_Output", type="NetOutput", inputs=(f"{kernels[-1][0]}:0",)))
     return tuple(stored)
 
 

@@ -25,6 +25,9 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOTHING: Final = Given()
+IMAGE_AXES: Final = 4
+IMAGE_EDGE: Final = 224
+"""The edge an example shows for an image whose size is open."""
 
 
 def given_from(shape: Sequence[str], dims: Sequence[str], values: Sequence[str]) -> Given:
@@ -131,7 +134,7 @@ class Binder:
 
     def unbound(self, missing: Sequence[ValueInfo]) -> UsageError:
         """The error that lists every input without a shape, with what to write."""
-        example = ";".join(f"{info.name}:{','.join(_example(size) for size in info.shape or ('', ''))}" for info in missing)
+        example = ";".join(f"{info.name}:{','.join(_examples(info.shape or ('', '')))}" for info in missing)
         return UsageError(
             f"{self._source}: sizes are missing: {'; '.join(f'{info.name} ({_spelt(info.shape)})' for info in missing)}",
             allowed="a size for every symbolic dimension",
@@ -139,8 +142,10 @@ class Binder:
         )
 
 
-def _example(size: Dimension) -> str:
-    return str(size) if isinstance(size, int) else "1"
+def _examples(shape: tuple[Dimension, ...]) -> list[str]:
+    """Sizes to show: the model's own, 1 for a batch, and an image's edge where one stands."""
+    image = len(shape) == IMAGE_AXES
+    return [str(size) if isinstance(size, int) else str(IMAGE_EDGE) if image and place > 1 else "1" for place, size in enumerate(shape)]
 
 
 def _spelt(shape: tuple[Dimension, ...] | None) -> str:

@@ -215,9 +215,11 @@ class _Builder:
         if x is None or weight is None or again is None:
             raise ContentError(f"{step.node.label} lacks its weights", do="check the model with onnx.checker")
         directions, gates, width = weight[1].shape
+        if step.node.op_type == "DynamicQuantizeLSTM":  # its weights lie the other way round
+            gates, width = width, gates
         first, second, _ = x[1].shape
         steps, batch = (second, first) if step.node.integer("layout", 0) else (first, second)
-        hidden = again[1].shape[-1]
+        hidden = step.outputs[0][1].shape[-1]
         base = step.node.outputs[0] or step.outputs[0][0]
         floats = x[1].dtype
         all_gates = self._own(f"{base}/gates", (steps * batch, directions * gates), floats)

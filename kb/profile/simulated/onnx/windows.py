@@ -12,7 +12,7 @@ from kb.profile.simulated.onnx.values import Value
 
 Made = tuple[tuple[int, ...], str]
 Operands = Sequence[Value | None]
-_GATES: Final = {"LSTM": 4, "GRU": 3, "RNN": 1}
+_GATES: Final = {"LSTM": 4, "DynamicQuantizeLSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def _image(node: Node, inputs: Operands) -> Value:

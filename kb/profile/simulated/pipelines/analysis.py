@@ -143,12 +143,13 @@ def _overload(spec: PipelineSpec, found: PipelineFigures, load: Mapping[str, flo
 
 def _overload_message(spec: PipelineSpec, found: PipelineFigures, node: NodeSpec, load: float, peak: float) -> Text:
     figure = found.node(node.name)
+    how = Text("跟不上", "cannot keep up") if max(load, peak) >= FULL else Text("接近满载", "is nearly full")
     zh = (
-        f"节点 {node.name} 跟不上：到达 {figure.rate:.1f} 请求/s，处理能力 {figure.capacity:.1f} 请求/s"
+        f"节点 {node.name} {how.zh}：到达 {figure.rate:.1f} 请求/s，处理能力 {figure.capacity:.1f} 请求/s"
         f"（平均负载 {load:.2f}，峰值 {peak:.2f}）"
     )
     en = (
-        f"node {node.name} cannot keep up: {figure.rate:.1f} requests/s come, it can do {figure.capacity:.1f} "
+        f"node {node.name} {how.en}: {figure.rate:.1f} requests/s come, it can do {figure.capacity:.1f} "
         f"(load {load:.2f} on average, {peak:.2f} at peaks)"
     )
     if load >= FULL:
