@@ -1,8 +1,9 @@
 """How long a diagnosis takes: real profiles in a new process, beside the incumbent where it is installed, and a million kernels.
 
-    python benchmarks/diagnose_speed.py PATH... [--kernels 1000000] [--incumbent path/to/msprof-analyze] [--repeat 3]
+    python benchmarks/diagnose_speed.py PATH... [--kernels 1000000] [--interpreter venv/bin/python] [--repeat 3]
 
-Every time is the middle of ``--repeat`` runs of a new process. T0 is the time of ``python -c "import numpy"`` in the same run.
+Every time is the middle of ``--repeat`` runs of a new process; CPU is user and system time. T0 is the time of
+``python -c "import numpy"`` in the same run.
 One JSON line last: cold_s, t0_s, msprof_analyze_s, peak_rss_mb, kernels, and the same for each path.
 """
 
@@ -18,7 +19,7 @@ import time
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -35,43 +36,56 @@ _DIAGNOSE: Final = [sys.executable, "-m", "kb_cli", "diagnose"]
 _TYPES: Final = ("MatMulV3", "Add", "Mul", "SoftmaxV2", "Cast", "TransData", "LayerNormV3", "FlashAttentionScore")
 
 
-def timed(command: list[str], repeat: int) -> tuple[float, float]:
-    """Middle wall time in s and highest resident memory in MB of new processes; raises when one fails."""
-    walls, peak = [], 0.0
+class Timed(NamedTuple):
+    """Middle wall and CPU (user + system) seconds of new processes, and the highest resident memory in MB."""
+
+    wall: float
+    cpu: float
+    peak_mb: float
+
+
+def timed(command: list[str], repeat: int) -> Timed:
+    """Run ``command`` ``repeat`` times; exits when one fails."""
+    walls, cpus, peak = [], [], 0.0
     for _ in range(repeat):
         begin = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         walls.append(time.perf_counter() - begin)
+        cpus.append(usage.ru_utime + usage.ru_stime)
         process.returncode = os.waitstatus_to_exitcode(status)
         peak = max(peak, usage.ru_maxrss / 1024)
         if process.returncode:
             raise SystemExit(f"{' '.join(command)} exited with {process.returncode}")
-    return median(walls), peak
+    return Timed(median(walls), median(cpus), peak)
 
 
-def incumbent_s(program: str | None, path: Path, repeat: int) -> float | None:
+def incumbent(program: str | None, path: Path, repeat: int) -> Timed | None:
     """The incumbent's advisor on the same path; None where it is not installed."""
     if program is None:
         return None
     with TemporaryDirectory() as folder:
-        return timed([program, "advisor", "all", "-d", str(path), "-o", folder], repeat)[0]
+        return timed([program, "advisor", "all", "-d", str(path), "-o", folder], repeat)
 
 
 def of_path(path: Path, program: str | None, repeat: int) -> dict[str, Any]:
-    cold, peak = timed([*_DIAGNOSE, str(path), "--json"], repeat)
-    t0, _ = timed(_NUMPY, repeat)
+    cold = timed([*_DIAGNOSE, str(path), "--json"], repeat)
+    t0 = timed(_NUMPY, repeat)
     kernels = sum(len(found["kernels"]) for found in (one.tables for one in load(path)) if "kernels" in found)
-    theirs = incumbent_s(program, path, 1 if program else 0)
+    theirs = incumbent(program, path, repeat)
     return {
         "path": path.name,
-        "cold_s": round(cold, 3),
-        "t0_s": round(t0, 3),
-        "cold_t0": round(cold / t0, 2),
-        "peak_rss_mb": round(peak, 1),
+        "cold_s": round(cold.wall, 3),
+        "cold_cpu_s": round(cold.cpu, 3),
+        "t0_s": round(t0.wall, 3),
+        "cold_t0": round(cold.wall / t0.wall, 2),
+        "cold_cpu_t0": round(cold.cpu / t0.cpu, 2),
+        "peak_rss_mb": round(cold.peak_mb, 1),
         "kernels": kernels,
-        "msprof_analyze_s": theirs and round(theirs, 2),
-        "times_faster": theirs and round(theirs / cold, 1),
+        "msprof_analyze_s": theirs and round(theirs.wall, 2),
+        "msprof_analyze_cpu_s": theirs and round(theirs.cpu, 2),
+        "times_faster": theirs and round(theirs.wall / cold.wall, 1),
+        "times_less_cpu": theirs and round(theirs.cpu / cold.cpu, 1),
     }
 
 
@@ -110,12 +124,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--kernels", type=int, default=1_000_000)
-    parser.add_argument("--incumbent", default=shutil.which("msprof-analyze"))
+    parser.add_argument("--incumbent", default=shutil.which("msprof-analyze"), help="msprof-analyze itself")
+    parser.add_argument("--interpreter", type=Path, help="Python of an environment that holds msprof-analyze, instead")
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
+    beside = options.interpreter and options.interpreter.with_name("msprof-analyze")
+    program = str(beside) if beside else options.incumbent
     rows = []
     for path in options.paths:
-        rows.append(of_path(path, options.incumbent, options.repeat))
+        rows.append(of_path(path, program, options.repeat))
         print(rows[-1], file=sys.stderr)
     sizes = (options.kernels // 10, options.kernels)
     seconds = [scaled(size) for size in sizes]

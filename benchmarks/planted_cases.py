@@ -1,7 +1,7 @@
 """Random runs with known causes, written as Ascend text, read again and diagnosed: the cases of ``diagnosis_quality.py``.
 
 Every case has its own random stream, so that one can be made again alone. The primary cause goes round all plantable ones,
-so that each is planted about equally often; up to two more come along, those that fit few models more often. The model is one
+those that often cost too little to count more often; up to two more come along, those that fit few models more often. The model is one
 the primary cause fits.
 """
 
@@ -48,6 +48,14 @@ CLEAN: Final = 0.15
 BASE: Final = msgspec.structs.replace(HEALTHY, steps=3, denoise_steps=1, microbatches=2)
 """A healthy run, kept short: a warm-up step and two more, one denoising step, two microbatches."""
 PLANTED: Final = tuple(sorted(cause for cause in JUDGED - TIMELESS if any(cause in plantable(model) for model in MODELS)))
+TURNS: Final[Mapping[str, int]] = {
+    "l2_pressure": 4,
+    "moe_imbalance": 3,
+    "synchronization_stall": 3,
+    "kv_cache_bandwidth": 2,
+    "thermal_throttling": 2,
+}
+"""More turns as the primary cause for those that often cost too little to count (development seeds)."""
 SPLITTING: Final = frozenset(cause for cause in PLANTED if {*PLANTS[cause].changes(0.5, Scale(1.0, 1.0))} & {*LAYOUT[:4]})
 """Causes that bring a parallel layout along: one at most in a case, or the jobs grow to many ranks."""
 BATCHES: Final[Mapping[str, int]] = {"decode": 128, "bert-base": 32, "bert-large": 32, "resnet50": 32, "resnet50-train": 32, "yolov8s": 16}
@@ -151,8 +159,7 @@ def case(number: int, rng: np.random.Generator) -> Row:
     base = base_of(name)
     planted = plant(name, own.catalogue.soc(chip), int(rng.integers(1 << 30)), causes, base=base)
     effects = {cause: felt_share(planted, planted.setup.options, cause, base) for cause in causes}
-    if "comm_volume_excess" in effects:
-        effects["comm_volume_excess"] = min(effects["comm_volume_excess"], moving_share(planted))
+    effects = {cause: min(effect, most_share(planted, cause)) for cause, effect in effects.items()}
     judged = diagnosed([poorer(session, loss, number) for session in planted.sessions], own.catalogue)
     found = findings(judged)
     faint = [cause for cause in causes if cause in found and effects[cause] < FAINT]
@@ -169,10 +176,15 @@ def felt_share(planted: Planted, options: Options, cause: str, base: Options) ->
     return cost_ns(quiet, cause, base=base, step_ns=step) / step
 
 
-def moving_share(planted: Planted) -> float:
-    """Largest share of a rank's last step in which communication is exposed and moves data. Splitting tensors also costs in
-    the kernels; the collectives cost no more than this."""
-    return max((step.comm_exposed_ns - step.comm_wait_ns) / step.step_ns for step in (truth.steps[-1] for truth in planted.truths))
+def most_share(planted: Planted, cause: str) -> float:
+    """What a division of the work can cost by itself at most. A larger batch also spreads what the host takes, and splitting
+    tensors also costs in the kernels: of those a finding about computing, or about collectives, says nothing."""
+    steps = [truth.steps[-1] for truth in planted.truths]
+    if cause == "low_batch_occupancy":
+        return max(step.computing_ns / step.step_ns for step in steps)
+    if cause == "comm_volume_excess":
+        return max((step.comm_exposed_ns - step.comm_wait_ns) / step.step_ns for step in steps)
+    return 1.0
 
 
 def alone(planted: Planted, cause: str, base: Options) -> float:
@@ -185,7 +197,8 @@ def drawn(number: int, rng: np.random.Generator) -> tuple[list[str], str]:
     """The causes to plant, none for a clean control, and the model."""
     if rng.random() < CLEAN:
         return [], str(rng.choice(MODELS))
-    primary = PLANTED[number % len(PLANTED)]
+    turns = [cause for cause in PLANTED for _ in range(TURNS.get(cause, 1))]
+    primary = turns[number % len(turns)]
     name = str(rng.choice([model for model in MODELS if primary in plantable(model)]))
     causes = [primary]
     for _ in range(int(rng.integers(0, 3))):

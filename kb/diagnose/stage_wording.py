@@ -22,9 +22,9 @@ WAITING_UNKNOWN: Final = Text(
     "exchanges cannot be told apart, so all exposed communication counts as waiting",
 )
 UNREPLAYED: Final = Text(
-    "微批数得不出来或很大，按微批无穷多的极限（最大值减平均值）给上限，比真实情况宽",
-    "the number of microbatches is unknown or very large: the bound is the limit of many microbatches (largest minus mean), "
-    "wider than the truth",
+    "微批数得不出来或很大，或者采用交错（虚拟流水）调度：按微批无穷多的极限（最大值减平均值）给上限，比真实情况宽",
+    "the number of microbatches is unknown or very large, or the schedule is interleaved: the bound is the limit of many "
+    "microbatches (largest minus mean), wider than the truth",
 )
 
 

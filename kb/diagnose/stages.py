@@ -78,13 +78,21 @@ def coverage(view: ClusterView, loads: Sequence[StageLoad]) -> Coverage:
     return Coverage(view.captured_ranks, tuple(load.stage for load in loads), used, view.world_size, view.pipeline)
 
 
+def interleaved(view: ClusterView) -> bool:
+    """Whether the job states several chunks of the model on each stage: its schedule is not the one that is replayed."""
+    return any((rank.session.meta.parallel.virtual or 1) > 1 for rank in view.ranks)
+
+
 def microbatches(view: ClusterView, stages: int) -> int | None:
     """Microbatches of a step, read off the first stage's exchanges; None where they do not tell.
 
     Batched exchanges number m + p - 1, separate receives m. With context parallelism exchanges serve attention
-    too, and ranks of the stage that disagree say nothing.
+    too, with chunks of the model on each stage every one of them makes its own, and ranks of the stage that disagree say
+    nothing.
     """
     first = min(view.stages)
+    if interleaved(view):
+        return None
     if first != 0 or any((view_.session.meta.parallel.context or 1) > 1 for view_ in view.ranks):
         return None
     counts = {_microbatches_of(rank, stages) for rank in view.stages[first]}

@@ -73,7 +73,7 @@ def _learnt(
         provenance=weakest(GROWN, *(item.case.provenance for item in strong)),
         effort=strategy.effort,
         simulatable=strategy.simulatable,
-        rationale=_learnt_rationale(estimate, len(strong)),
+        rationale=_learnt_rationale(estimate, len(strong), adds_work=strategy.id in weights.adds_work),
     )
 
 
@@ -129,11 +129,14 @@ def _rationale(usable: list[Support], bound: float) -> Text:
     )
 
 
-def _learnt_rationale(estimate: Estimate, strong: int) -> Text:
+def _learnt_rationale(estimate: Estimate, strong: int, *, adds_work: bool) -> Text:
     count = max(1, round(estimate.outcomes))
     cases_zh = f"，并结合 {strong} 个同级或更强的案例" if strong else ""
     cases_en = f", with {strong} case{'s' * (strong > 1)} as strong or stronger" if strong else ""
+    longer_zh = "；单步本身不会变短，只是每个样本用时更少" if adds_work else ""
+    longer_en = "; the step itself gets no shorter, each sample takes less of it" if adds_work else ""
     return Text(
-        zh=f"相似的仿真运行中约 {count} 个试验结果，按本次暴露占比换算{cases_zh}（每样本设备时间）",
-        en=f"from about {count} tried outcomes in similar simulated runs, adapted to what is exposed here{cases_en} (device time a sample)",
+        zh=f"相似的仿真运行中约 {count} 个试验结果，按本次暴露占比换算{cases_zh}（每样本设备时间）{longer_zh}",
+        en=f"from about {count} tried outcomes in similar simulated runs, adapted to what is exposed here{cases_en} "
+        f"(device time a sample){longer_en}",
     )

@@ -35,7 +35,7 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
     ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase, learnt)
     best = _best_per_strategy(ranked)
     # A stable sort: equal expectations keep the catalogue's order, most direct answer first.
-    by_gain = sorted(best, key=lambda item: -item.gain_fraction * weights.tier_weight[item.provenance])
+    by_gain = sorted(best, key=lambda item: -_worth(item, constraints, weights, learnt))
     ordered = _tiers_first(by_gain, weights.equal_fit)
     closest = _shortfall(diagnosis, ordered, constraints)
     doubts = _expected_shortfall(diagnosis, ordered, constraints, closest)
@@ -48,6 +48,13 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
         closest=closest or (Text(zh="约束排除了所有策略", en="the constraints exclude every strategy") if blocked else Text()),
         notes=notes,
     )
+
+
+def _worth(item: RankedStrategy, constraints: Constraints, weights: Weights, learnt: Learnt) -> float:
+    """What an expectation is worth for the target, by its tier."""
+    if constraints.target == "latency" and item.id in weights.adds_work and item.id in learnt.estimates:
+        return 0.0
+    return item.gain_fraction * weights.tier_weight[item.provenance]
 
 
 def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights,
@@ -72,7 +79,8 @@ def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Cat
     answered = {item.id for item in ranked} | {item.id for item in excluded}
     for identifier, estimate in learnt.estimates.items():
         known = catalogue.strategies.get(identifier)
-        if known is not None and identifier not in answered and estimate.gain > learnt.least_gain and allowed(known):
+        promising = estimate.gain > learnt.least_gain and estimate.probability >= weights.unprompted_odds
+        if known is not None and identifier not in answered and promising and allowed(known):
             ranked.append(unprompted(known, _longest_step(diagnosis), weights, estimate))
     return ranked, excluded
 
@@ -126,7 +134,7 @@ def _fit(item: RankedStrategy) -> float:
 def _shortfall(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints) -> Text | None:
     """How far the latency limit stays away even if every strategy reached the upper end of its interval; None when it can be met."""
     limit = constraints.max_latency_ns
-    remaining = _composed(_longest_step(diagnosis), [item.interval[1] for item in ordered])
+    remaining = _composed(_longest_step(diagnosis), [(item.cause, item.interval[1]) for item in ordered])
     if limit is None or remaining <= limit:
         return None
     figures = f"{remaining / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
@@ -138,9 +146,13 @@ def _longest_step(diagnosis: Diagnosis) -> int:
     return max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
 
 
-def _composed(step_ns: float, gains: Sequence[float]) -> float:
-    """The step after gains that each save a fraction of what the earlier ones left."""
-    for gain in gains:
+def _composed(step_ns: float, gains: Sequence[tuple[str, float]]) -> float:
+    """The step after gains that each save a fraction of what the earlier ones left. Of several answers to one cause the largest counts:
+    they save the same time."""
+    largest: dict[str, float] = {}
+    for cause, gain in gains:
+        largest[cause] = max(largest.get(cause, 0.0), gain)
+    for gain in largest.values():
         step_ns *= 1.0 - gain
     return step_ns
 
@@ -150,7 +162,7 @@ def _expected_shortfall(
 ) -> tuple[Text, ...]:
     """A limit that only the upper ends of the intervals meet is said to be uncertain."""
     limit = constraints.max_latency_ns
-    expected = _composed(_longest_step(diagnosis), [item.gain_fraction for item in ordered])
+    expected = _composed(_longest_step(diagnosis), [(item.cause, item.gain_fraction) for item in ordered])
     if limit is None or closest is not None or expected <= limit:
         return ()
     figures = f"{expected / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"

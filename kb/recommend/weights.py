@@ -7,6 +7,7 @@ from importlib import resources
 
 import msgspec
 
+from kb.domain.catalogue import StrategyId
 from kb.domain.provenance import Provenance
 
 
@@ -23,6 +24,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     case_worth: float
     estimate_worth: float
     use_worth: float
+    unprompted_odds: float
+    adds_work: tuple[StrategyId, ...]
     reasons: Mapping[str, str]
 
 

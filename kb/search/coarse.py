@@ -6,6 +6,7 @@ come from a sample that is drawn once and stays with the scan, so that the cost 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,8 @@ from kb.search.tally_arrays import column
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    import numpy.typing as npt
 
     from kb.domain.protocols import Ids, Vectors
     from kb.search.corpus import Corpus
@@ -79,6 +82,14 @@ class Coarse:
             self._known[place] = float((rows @ self._query).max())
         return self._known[place]
 
+    def many(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """The cosines of several records, NaN without vectors."""
+        unknown = np.array([place for place in places.tolist() if place not in self._known], dtype=np.int64)
+        ids = self._ids[unknown]
+        at = np.minimum(np.searchsorted(self._view.ids, ids), len(self._view.ids) - 1)
+        self._add(at[self._view.ids[at] == ids])
+        return np.array([self._known.get(place, math.nan) for place in places.tolist()])
+
     def top(self, lang: Lang, depth: int) -> list[int]:
         """The nearest records of a language that the scan found: asking for more than it fetched gives those."""
         return self._order[lang][:depth]
@@ -98,7 +109,8 @@ class Coarse:
         counts = self._view.counts[records]
         starts = np.concatenate(([0], np.cumsum(counts[:-1])))
         rows = np.repeat(self._view.starts[records] - starts, counts) + np.arange(counts.sum())
-        best = np.maximum.reduceat(self._view.gathered(rows) @ self._query, starts)
+        # Not a matrix product: of so few rows it is over before a second thread of BLAS has begun.
+        best = np.maximum.reduceat(np.einsum("ij,j->i", self._view.gathered(rows), self._query), starts)
         self._known.update(zip(self._places[records].tolist(), best.tolist(), strict=True))
 
     def _sampled(self, lang: Lang, code: int) -> Moments:
@@ -130,6 +142,7 @@ def score_coarse(query: Vectors, coarse: CoarseView, candidates: Candidates, emb
         weight=weights.dense,
         widest=weights.widest,
         ranked=candidates.count,
+        many=found.many,
     )
 
 

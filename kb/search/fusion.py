@@ -81,6 +81,8 @@ class Scores(msgspec.Struct, frozen=True):
     """How many places have a raw score."""
     raw: Any = None
     """All raw scores by place as a numpy array, NaN or 0 for what is not ranked; None where there is none."""
+    many: Any = None
+    """The raw scores of an array of places, NaN or 0 for what is not ranked; None where they are not worked out together."""
 
     def contribution(self, place: int, lang: Lang) -> float:
         """What this scorer adds to the record's score."""

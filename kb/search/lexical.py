@@ -81,7 +81,8 @@ def score_lexical(question: Question, candidates: Candidates, weights: Weights, 
     full = sum(found.idf[word] for word in question.words)
     fixed = Moments(0.0, full / weights.lexical_span, 1, full)
     balance = settled({lang: _moments(found, lang, candidates.sizes[lang]) for lang in LANGS}, fixed, weights.minimum_group)
-    scores = Scores(found.value, found.top, balance, 0.0, weights.lexical, weights.widest, candidates.count, found.raw)
+    several = None if found.raw is None else found.raw.__getitem__
+    scores = Scores(found.value, found.top, balance, 0.0, weights.lexical, weights.widest, candidates.count, found.raw, several)
     return Lexical(scores, found.idf, postings, found.length, question, candidates)
 
 

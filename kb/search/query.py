@@ -194,6 +194,10 @@ def _best(found: _Search, count: int) -> list[int]:
         from kb.search.fusion_arrays import best_arrays  # numpy: not on the words-only path
 
         return best_arrays(found.scorers, candidates, count, also)
+    if all(scores.many is not None for scores in found.scorers):
+        from kb.search.fusion_arrays import best_pooled
+
+        return best_pooled(found.scorers, candidates, count, also)
     return best(found.scorers, candidates.language, candidates.corpus.ids, count, max(count, found.weights.pool), also)
 
 

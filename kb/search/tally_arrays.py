@@ -40,7 +40,8 @@ def tally_arrays(question: Question, candidates: Candidates, postings: Mapping[s
     raw, scratch = np.zeros(len(langs)), np.zeros(len(langs))
     for concept in question.concepts:
         places, values = _best_way(concept, said, kept, scratch)
-        raw[places] += values * concept.share
+        # A place may stand there several times, each time with the same value: the last assignment is as good as the first.
+        raw[places] = raw[places] + values * concept.share
     held = {lang: np.flatnonzero((langs == code) & (raw > 0)) for lang, code in CODES.items()}
     ids = column(corpus, "ids", np.int64)
     return Tally(
@@ -89,7 +90,7 @@ def _best_way(
         return places, best
     settled = _settled(concept.ways[0], kept) if concept.asked else np.zeros(0, np.uint32)
     others = [_way(way, said, kept, scratch) for way in concept.ways[1:]]
-    members = np.unique(np.concatenate([places, *(own for own, _ in others)]))
+    members = np.concatenate([places, *(own for own, _ in others)])
     for own, values in others:
         scratch[own] = np.maximum(scratch[own], values)
     scratch[settled] = 0.0
@@ -106,7 +107,7 @@ def _way(
         return kept[way[0]][0], said(way[0])
     for token in way:
         scratch[kept[token][0]] += said(token)
-    members = np.unique(np.concatenate([kept[token][0] for token in way]))
+    members = np.concatenate([kept[token][0] for token in way])
     worth = scratch[members]
     scratch[members] = 0.0
     return members, worth
@@ -120,4 +121,4 @@ def _settled(way: tuple[str, ...], kept: Mapping[str, tuple[Places, Floats]]) ->
 
 
 def _sums(values: Floats) -> tuple[float, float, float]:
-    return float(values.sum()), float(values @ values), float(values.max(initial=0.0))
+    return float(values.sum()), float((values * values).sum()), float(values.max(initial=0.0))

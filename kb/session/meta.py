@@ -49,6 +49,8 @@ class Parallel(msgspec.Struct, frozen=True, kw_only=True):
     context: int | None = None
     expert: int | None = None
     groups: tuple[Group, ...] = ()
+    virtual: int | None = None
+    """Chunks of the model on each pipeline stage; more than one is the interleaved schedule."""
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):

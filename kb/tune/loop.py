@@ -189,6 +189,8 @@ class _Loop:
         options = TWINS[item.id].apply(self.options)
         entry = self._run(options, "strategy", item.id)
         if entry.figures is None:
+            # What chip, model or devices rule out stays ruled out.
+            self.attempts[item.id] += [len(self.kept)] * ATTEMPTS
             self._note(item, None, kept=False, reasons=(Text(entry.why, entry.why),))
             return False
         judged = judge(self.figures, entry.figures, self.constraints, entry.noise)

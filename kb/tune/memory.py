@@ -3,11 +3,7 @@ calls of the device allocator."""
 
 from __future__ import annotations
 
-import math
-from bisect import insort
-from collections import Counter
-from collections.abc import Container, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -19,17 +15,17 @@ from kb.errors import UsageError
 from kb.profile.simulated.chip import chip_of
 from kb.profile.simulated.constants import load_constants
 from kb.profile.simulated.cost import kernel_times
-from kb.profile.simulated.graph import Graph, Operator
+from kb.profile.simulated.graph import Graph
 from kb.profile.simulated.layout import layout_of
-from kb.profile.simulated.memory import ALIGNMENT, Block, lifetimes, place_blocks
+from kb.profile.simulated.memory import ALIGNMENT, lifetimes, place_blocks
 from kb.profile.simulated.options import Options, Planner
 from kb.profile.simulated.run import last_step_ns
 from kb.profile.simulated.setup import Setup
+from kb.tune.allocators import growths, moved_bytes, pooled
 from kb.tune.entries import entry_for, graph_of
+from kb.tune.recomputation import Span, checkpointed, largest_live, turn_of
 
 _SHOWN: Final = 8
-Span = tuple[int, int, int]
-"""Alive from the operator at the first to the one at the second place; B."""
 
 
 class Technique(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,7 +160,7 @@ def usage_of(setup: Setup, pool_b: int, *, recomputed: bool = False) -> Usage:
     live = largest_live(alive)
     arena, calls = _held(alive, options.planner, pool_b)
     arena = live if options.defragment else max(arena, live)
-    moved = _moved(alive, live + ALIGNMENT * len(alive)) if options.defragment else 0
+    moved = moved_bytes(alive, live + ALIGNMENT * len(alive)) if options.defragment else 0
     weights = graph.weight_bytes()
     times = kernel_times(graph, chip, load_constants()) if again else ()
     # A move reads and writes device memory.
@@ -183,171 +179,15 @@ def usage_of(setup: Setup, pool_b: int, *, recomputed: bool = False) -> Usage:
 def _held(alive: Sequence[Span], planner: Planner, pool_b: int) -> tuple[int, int]:
     """B the allocator holds for values, and its calls a step."""
     if planner == "pool":
-        return _pooled(alive, pool_b)
+        return pooled(alive, pool_b)
     blocks = place_blocks(alive, planner)
     arena = max((block.offset + block.size for block in blocks), default=0)
-    return arena, len(alive) if planner == "none" else _growths(blocks)
-
-
-def largest_live(alive: Sequence[Span]) -> int:
-    """The largest sum of sizes alive at one operator, B."""
-    changes: Counter[int] = Counter()
-    for first, last, size in alive:
-        changes[first] += size
-        changes[last + 1] -= size
-    return max(accumulate(changes[place] for place in sorted(changes)), default=0)
-
-
-def checkpointed(graph: Graph) -> tuple[list[Span], tuple[int, ...]]:
-    """Lifetimes when the forward pass is cut into about the root of its length and every part is made again before its
-    gradients, and the places of the operators that run twice. In-place writing is not combined with it.
-
-    The turn from forward to backward is where most is alive. What a later part of the forward pass reads is kept.
-    """
-    made, reads = _uses(graph)
-    turn = _turn(lifetimes(graph))
-    parts = max(1, math.isqrt(turn))
-    length = -(-turn // parts) if turn else 1
-    late = {name: [place for place in places if place >= turn] for name, places in reads.items()}
-    dropped = {name for name, first in made.items() if first < turn and late.get(name) and not _leaves(first, reads[name], turn, length)}
-    begin: dict[int, int] = {}
-    for name in dropped:
-        part = made[name] // length
-        begin[part] = min(begin.get(part, len(graph.operators)), late[name][0])
-    again = tuple(place for place in range(turn) if place // length in begin and _makes(graph.operators[place], dropped))
-    needed: dict[int, int] = {}
-    for place in again:
-        for value in graph.operators[place].inputs:
-            needed[value.id] = max(needed.get(value.id, 0), begin[place // length])
-    spans: list[Span] = []
-    sizes = {value.id: value.bytes for operator in graph.operators for value in (*operator.inputs, *operator.outputs) if not value.weight}
-    for name, size in sizes.items():
-        uses = sorted({*reads.get(name, ()), *([made[name]] if name in made else ())})
-        if not uses or not size:
-            continue
-        if name in dropped:
-            early = [place for place in uses if place < turn]
-            spans += [(early[0], early[-1], size), (begin[made[name] // length], uses[-1], size)]
-        else:
-            spans.append((uses[0], max(uses[-1], needed.get(name, 0)), size))
-    return sorted(spans), again
-
-
-def _uses(graph: Graph) -> tuple[dict[int, int], dict[int, list[int]]]:
-    """Where each value is first made, and every place that reads it (or writes it again)."""
-    made: dict[int, int] = {}
-    reads: dict[int, list[int]] = {}
-    for place, operator in enumerate(graph.operators):
-        for value in operator.inputs:
-            reads.setdefault(value.id, []).append(place)
-        for value in operator.outputs:
-            if value.id in made or value.id in reads:
-                reads.setdefault(value.id, []).append(place)
-            else:
-                made[value.id] = place
-    return made, reads
-
-
-def _turn(alive: Sequence[Span]) -> int:
-    changes: Counter[int] = Counter()
-    for first, last, size in alive:
-        changes[first] += size
-        changes[last + 1] -= size
-    live, most, when = 0, -1, 0
-    for place in sorted(changes):
-        live += changes[place]
-        if live > most:
-            most, when = live, place
-    return when
-
-
-def _leaves(first: int, reads: Sequence[int], turn: int, length: int) -> bool:
-    """Whether a later part of the forward pass reads a value: it is the checkpoint between them."""
-    return any(place < turn and place // length != first // length for place in reads)
-
-
-def _makes(operator: Operator, names: Container[int]) -> bool:
-    return any(value.id in names for value in operator.outputs)
-
-
-def _growths(blocks: Sequence[Block]) -> int:
-    """How often the arena has to grow: each is a call of the device allocator."""
-    end = calls = 0
-    for block in blocks:
-        if block.offset + block.size > end:
-            end, calls = block.offset + block.size, calls + 1
-    return calls
-
-
-def _pooled(alive: Sequence[Span], limit: int) -> tuple[int, int]:
-    """B held at most and allocator calls when freed blocks stay in a pool of at most ``limit`` B, by sizes of powers of two.
-
-    A block that the pool has no room for goes back to the device at once and is asked for anew.
-    """
-    free: dict[int, int] = {}
-    busy: list[tuple[int, int]] = []
-    held = pooled = most = calls = 0
-    for first, last, size in alive:
-        for done, room in [entry for entry in busy if entry[0] < first]:
-            busy.remove((done, room))
-            if pooled + room <= limit:
-                free[room] = free.get(room, 0) + 1
-                pooled += room
-            else:
-                held -= room
-        room = 1 << max(ALIGNMENT.bit_length() - 1, (size - 1).bit_length())
-        if free.get(room, 0):
-            free[room] -= 1
-            pooled -= room
-        else:
-            held, calls = held + room, calls + 1
-        busy.append((last, room))
-        most = max(most, held)
-    return most, calls
-
-
-def _moved(alive: Sequence[Span], room: int) -> int:
-    """B that compaction copies in a step when the arena has ``room`` B, no more than values need at once: whenever no gap holds
-    a new value, everything alive moves down over the holes."""
-    places: list[tuple[int, int, int]] = []
-    moved = 0
-    for first, last, size in alive:
-        places = [item for item in places if item[2] >= first]
-        need = _aligned(size)
-        offset = _lowest_gap(places, need, room)
-        if offset is None:
-            places, copied = _compacted(places)
-            moved += copied
-            offset = places[-1][0] + places[-1][1] if places else 0
-        insort(places, (offset, need, last))
-    return moved
-
-
-def _lowest_gap(places: Sequence[tuple[int, int, int]], need: int, room: int) -> int | None:
-    end = 0
-    for offset, size, _ in places:
-        if offset - end >= need:
-            return end
-        end = offset + size
-    return end if room - end >= need else None
-
-
-def _compacted(places: Sequence[tuple[int, int, int]]) -> tuple[list[tuple[int, int, int]], int]:
-    packed, end, copied = [], 0, 0
-    for offset, size, last in places:
-        copied += size if offset != end else 0
-        packed.append((end, size, last))
-        end += size
-    return packed, copied
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+    return arena, len(alive) if planner == "none" else growths(blocks)
 
 
 def _at_peak(graph: Graph, options: Options) -> tuple[Alive, ...]:
     alive = lifetimes(graph, inplace=options.inplace)
-    when = _turn(alive)
+    when = turn_of(alive)
     there = sorted((item for item in alive if item[0] <= when <= item[1]), key=lambda item: -item[2])
     return tuple(
         Alive(operator=graph.operators[first].op_type, first=first, last=last, size_b=size) for first, last, size in there[:_SHOWN]

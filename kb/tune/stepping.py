@@ -19,7 +19,7 @@ from kb.profile.simulated.setup import Setup
 from kb.session.session import Session
 from kb.tune.application import Application, apply, setup_for
 from kb.tune.figures import Figures, figures_of
-from kb.tune.judging import judge
+from kb.tune.judging import LEAST_NOISE, MEAN_NOISE, judge
 from kb.tune.precision import precision_loss
 from kb.tune.refusal import AlreadyAppliedError, NotSimulatableError
 
@@ -117,11 +117,8 @@ def try_step(state: State, strategy: Strategy, catalogue: Catalogue, constraints
 
 
 def noise_of(done: Application) -> float:
-    """The comparison's noise band; the exact simulator's own where the pair has no verdict (other batch or world size)."""
-    return max(done.comparison.noise_fraction, _LEAST_NOISE)
-
-
-_LEAST_NOISE = 0.002
+    """The comparison's noise band between what two runs of one seed can differ by at least and at most."""
+    return min(max(done.comparison.noise_fraction, LEAST_NOISE), MEAN_NOISE)
 
 
 def conflicts(strategy: Strategy, kept: Sequence[Strategy]) -> tuple[Text, ...]:

@@ -33,6 +33,9 @@ STOPS: Final[Mapping[Stop, Text]] = {
     "time": Text("时间用完", "the bound of time is reached"),
 }
 
+UNASKED_LOSS: Final = 0.005
+"""A growth of the relative error above this is pointed out when nobody set a budget for it."""
+
 
 def steps_document(name: str, steps: Sequence[Step], before: Figures, after: Figures, limits: Sequence[Limit], lang: Lang) -> Document:
     """What became of every step of a plan, and the figures at both ends."""
@@ -95,6 +98,12 @@ def _ending(tuning: Tuning, words: Labels) -> Iterator[str]:
     if tuning.changed:
         moved = ", ".join(f"{name}: {before} → {after}" for name, (before, after) in tuning.changed.items())
         yield words.either(f"改变的选项：{moved}", f"options changed: {moved}")
+    loss = tuning.best.precision_loss
+    if loss > UNASKED_LOSS and not any(limit.name == "precision" for limit in tuning.limits):
+        yield words.either(
+            f"注意：未设精度预算，结果的相对误差增加 {100 * loss:.2f} %（仿真）；用 --max-precision-loss 限制",
+            f"caution: the relative error of results grows by {100 * loss:.2f} % (emulated) and no --max-precision-loss was set",
+        )
     sources = [seed.source for seed in tuning.seeds if seed.source not in ("present", "all of them")]
     if sources:
         yield words.either(f"数值搜索的起点来自：{', '.join(sources)}", f"the numeric search began from {', '.join(sources)}")

@@ -18,12 +18,11 @@ from kb.profile.simulated.setup import SIMULATOR, Setup
 from kb.session.session import Session
 from kb.tune.figures import Figures, figures_of
 from kb.tune.journal import Entry, Header, Journal, key_of
+from kb.tune.judging import LEAST_NOISE, MEAN_NOISE
 from kb.tune.precision import precision_loss
 from kb.tune.space import impossible
 
 Kind = Literal["baseline", "strategy", "knobs"]
-LEAST_NOISE = 0.002
-"""Relative band below which two step times of the simulator are the same, whatever the pair says."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +132,7 @@ class Trials:
         except (OutOfDeviceMemoryError, UsageError) as error:
             return None, 0.0, error.what
         self._remember(_key(options), after)
-        noise = LEAST_NOISE if before is None else max(LEAST_NOISE, compare(before, after).noise_fraction)
+        noise = LEAST_NOISE if before is None else min(max(LEAST_NOISE, compare(before, after).noise_fraction), MEAN_NOISE)
         loss = precision_loss(self.setup, self._setup(options))
         return figures_of(after, options, precision_loss=loss), noise, ""
 

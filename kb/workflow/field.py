@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
@@ -9,10 +10,11 @@ from typing import Final
 import numpy as np
 
 from kb.domain.case import CaseQuery
-from kb.domain.catalogue import Catalogue, CauseId, StrategyId
+from kb.domain.catalogue import Catalogue, CauseId
 from kb.domain.field import FieldAnswer, FieldQuestion
 from kb.domain.protocols import Embedder, Store
 from kb.domain.recommendation import Constraints
+from kb.domain.soc import SocFamily
 from kb.recommend.field.answering import field_answer
 from kb.recommend.field.calibration import Calibration, read_calibration, shipped_calibration
 from kb.recommend.field.documents import CaseDocument, Lessons, case_documents, cause_document, cause_texts, is_field_case
@@ -61,13 +63,18 @@ def ask_field(casebook: Casebook, question: FieldQuestion, constraints: Constrai
     view = load_vectors(casebook.store, embedder, casebook.workspace.vectors)
     evidence = judge(model := field_model(casebook, embedder, view), asked, weights)
     similar = _similar(casebook, question, embedder, view)
-    excluded = {name for name, entry in catalogue.strategies.items() if _ruled_out(catalogue, name, constraints)}
+    family = constraints.soc_family or _named_family(question.hardware, catalogue)
+    excluded = {name for name, entry in catalogue.strategies.items() if exclusion(entry, constraints, family, None) is not None}
     return field_answer(model, evidence, catalogue, current_calibration(casebook, embedder), tuple(similar), excluded)
 
 
-def _ruled_out(catalogue: Catalogue, name: StrategyId, constraints: Constraints) -> bool:
-    family = constraints.soc_family or "unknown"
-    return exclusion(catalogue.strategies[name], constraints, family, None) is not None
+def _named_family(hardware: str, catalogue: Catalogue) -> SocFamily:
+    """The family of the first chip that the words name; unknown where they name none."""
+    chips = (catalogue.known_soc(word) for word in _WORD.findall(hardware))
+    return next((chip.family for chip in chips if chip is not None), "unknown")
+
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def _similar(casebook: Casebook, question: FieldQuestion, embedder: Embedder, view: VectorView) -> Iterator[tuple[CauseId, str]]:

@@ -198,6 +198,15 @@ def test_the_potential_names_its_cases_and_tier(kb: Run) -> None:
     assert "use_fused_attention" in unknown.err
 
 
+def test_a_chip_named_in_words_rules_out_what_is_made_for_others(kb: Run) -> None:
+    catalogue = load_catalogue(library_root())
+    found = kb("recommend", "--symptom", "cube and vector cores wait for each other", "--hardware", "Ascend 310P3 card", "--json").json()
+    family = catalogue.soc("310p3").family
+    assert found["strategies"]
+    for item in found["strategies"]:
+        assert not catalogue.strategies[item["id"]].families or family in catalogue.strategies[item["id"]].families
+
+
 def test_a_chip_nobody_has_cases_for_still_gets_the_catalogue(kb: Run) -> None:
     found = kb("potential", "use_fused_attention", "--soc", "A5", "--json").json()
     assert found["provenance"] == "claimed"

@@ -214,12 +214,16 @@ def test_memory_and_load_are_simulated_from_the_command_line(program: Program) -
     memory = kb("simulate", "memory", "bert-base", "--batch", "8", "--json").json()
     assert memory["after"]["reserved_b"] < memory["before"]["reserved_b"]
     assert all(row["strategy"] for row in memory["techniques"])
+    assert {row["result"] for row in memory["techniques"]} == {"improved", "no_gain"}
     load = kb(
         "simulate", "adaptive", "bert-base", "--soc", "310p3", "--rate", "1500/s", "--seconds", "4", "--max-latency", "80ms", "--json"
     )
     assert load.status == 0, load.err
     assert load.json()["adaptive"]["throughput"] > load.json()["fixed"]["throughput"]
     assert {cut["knob"] for cut in load.json()["cuts"]} == {"tensor"}
+    outcome = load.json()["outcome"]
+    assert outcome["result"] == "improved"
+    assert "change_pipeline_parallel" in outcome["strategies"]
 
 
 def test_the_knowledge_graph_joins_up(program: Program, tmp_path: Path) -> None:

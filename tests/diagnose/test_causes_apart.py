@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import msgspec
 import pytest
-from diagnose.cases import collective, expert_ranks, hosted, one
+from diagnose.cases import collective, expert_ranks, hosted, one, staged
 from diagnose.factories import SHIPPED
 from diagnose.scenes import Scene, busy, product
 
@@ -169,3 +172,50 @@ def test_tiles_that_only_the_slow_rank_shows_are_its_slowness() -> None:
     assert "suboptimal_tiling" not in {finding.cause for finding in sessions.all_findings()}
     alone = found((rank(1, 300.0),))
     assert "suboptimal_tiling" in {finding.cause for finding in alone.all_findings()}
+
+
+def test_an_interleaved_schedule_is_recognised_and_not_replayed() -> None:
+    plain = staged(8, 100.0, 150.0)
+    chunked = tuple(
+        replace(rank, meta=msgspec.structs.replace(rank.meta, parallel=msgspec.structs.replace(rank.meta.parallel, virtual=2)))
+        for rank in plain
+    )
+    first, second = (
+        next(one for one in found(sessions).cluster.findings if one.cause == "pipeline_imbalance") for sessions in (plain, chunked)
+    )
+    assert "microbatches" in first.observed
+    assert "microbatches" not in second.observed
+    assert any("interleaved" in note.en for note in second.notes)
+
+
+def gapped(*, behind_long: bool) -> tuple[Session, ...]:
+    """No host events; every fourth kernel runs ten times as long as a launch takes."""
+    scene = Scene()
+    for place in range(80):
+        after_long = place % 4 == 1
+        scene.kernel("Add", 100.0 if place % 4 == 0 else 5.0, gap=8.0 if behind_long or not after_long else 0.0)
+    return one(scene)
+
+
+def test_without_host_events_gaps_behind_long_kernels_are_not_laid_on_the_host() -> None:
+    assert "host_bound_launch" in causes(gapped(behind_long=False))
+    notes = {note.cause: note for note in found(gapped(behind_long=True)).sessions[0].not_judged}
+    assert "shallow queue" in notes["host_bound_launch"].reason.en
+
+
+def test_waits_of_ranks_that_take_turns_in_being_late_blame_nobody() -> None:
+    def rank(number: int) -> Session:
+        scene = Scene()
+        for place in range(10):
+            product(scene, 150.0 if place % 2 == number else 50.0)
+            name, begin = f"hcom_allReduce__1_{place}_1", scene.clock
+            end = 250.0 * place + 200.0
+            collective(scene, name, begin, end - begin)
+            wait = max(0.0, end - 40.0 - begin) * 1000
+            scene.add(
+                "comm_tasks", op=name, kind="Notify_Wait", plane=1, start_ns=begin * 1000, duration_ns=wait, src_rank=number, dst_rank=1
+            )
+            scene.clock = 250.0 * (place + 1)
+        return scene.made(rank=number, world_size=2)
+
+    assert "slow_link_or_rank" not in causes((rank(0), rank(1)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from recommend.samples import CATALOGUE, outcome, record
@@ -79,6 +79,7 @@ def test_words_of_past_cases_find_their_cause_and_its_answer() -> None:
     assert found.speakers[model.strategies.index("bind")] == "waits"
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_probabilities_are_probabilities(text: str) -> None:
     found = judge(_MODEL, AskedField(dict.fromkeys(text.split(), 1.0), _EMBEDDER.encode_documents([text])), _W)
@@ -160,6 +161,7 @@ def test_an_answer_says_when_it_knows_no_case_and_is_not_calibrated() -> None:
     assert "bind" not in [item.id for item in answer.strategies]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60))
 def test_breakpoints_rise_and_never_promise_certainty(points: list[tuple[float, bool]]) -> None:
     scores, rates = breakpoints([score for score, _ in points], [hit for _, hit in points])
@@ -174,6 +176,14 @@ def test_breakpoints_are_isotonic_regression() -> None:
     knots, rates = breakpoints(scores, right)
     assert knots == pytest.approx([0.1, 0.25, 0.45])
     assert rates == pytest.approx([1 / 3, 2 / 4, 3 / 4])
+
+
+def test_equal_scores_are_one_point_whatever_their_order() -> None:
+    right = [True, False, False, True, False]
+    scores, rates = breakpoints([0.3] * 5, right)
+    assert (scores, rates) == breakpoints([0.3] * 5, right[::-1])
+    assert scores == (0.3,)
+    assert rates == pytest.approx([3 / 7])
 
 
 def test_calibrating_with_nothing_is_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -38,10 +39,9 @@ def test_damage_is_named_and_never_crashes(model: GainModel, place: int, junk: b
     data = bytearray(to_bytes(model))
     at = place % len(data)
     data[at : at + len(junk)] = junk
-    try:
-        from_bytes(bytes(data), "here")
-    except ContentError as error:
-        assert error.what.startswith("here: not a casebook")
+    # Damage that the container's checksums do not cover may leave the model as it is.
+    with suppress(ContentError):
+        assert from_bytes(bytes(data), "here").table.fingerprint == model.table.fingerprint
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04", b"{}", b"\x93NUMPY"])

@@ -189,6 +189,15 @@ def test_learnt_gains_lead_and_priors_follow(model: GainModel) -> None:
     assert any("not measured" in note.en for note in answer.notes)
 
 
+def test_a_larger_batch_answers_throughput_not_latency(model: GainModel) -> None:
+    learnt = learnt_of(model, _traits(0.2, 0.1, batch=0.0), "A2")
+    fast, much = (
+        [item.id for item in _ask(learnt, constraints=Constraints(target=target)).strategies] for target in ("latency", "throughput")
+    )
+    assert much[0] == "increase_batch"
+    assert fast.index("increase_batch") > fast.index("use_fused_attention")
+
+
 def test_what_gained_in_similar_runs_is_offered_without_a_finding(model: GainModel) -> None:
     learnt = learnt_of(model, _traits(0.0, 0.4), "A2")
     answer = _ask(learnt, share=0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from recommend.samples import CATALOGUE, outcome, past, ranked, recommendation, record
 
@@ -12,6 +12,7 @@ from kb.recommend.effects import load_priors, with_effects
 from kb.recommend.support import PastCase
 from kb.recommend.targets import Baseline, asked_qualities, front, weighed
 
+_PRIORS = load_priors()
 _BASE = Baseline(latency_ns=1e6, memory_b=10e9, samples=4)
 _QUALITIES: tuple[Quality, ...] = ("latency", "memory", "precision")
 
@@ -19,13 +20,14 @@ _QUALITIES: tuple[Quality, ...] = ("latency", "memory", "precision")
 def _weighed(
     *items: RankedStrategy, constraints: Constraints | None = None, base: Baseline = _BASE, cases: tuple[PastCase, ...] = ()
 ) -> Recommendation:
-    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, load_priors(), {"slow", "waits"})
+    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, _PRIORS, {"slow", "waits"})
 
 
+@settings(deadline=None)
 @given(st.floats(0, 0.99), st.floats(0, 0.99))
 def test_every_effect_lies_in_its_interval(gain: float, spare: float) -> None:
     item = ranked("bind", gain, gain + (1 - gain) * spare, cause="waits")
-    for effect in with_effects(item, (), CATALOGUE, load_priors()).effects:
+    for effect in with_effects(item, (), CATALOGUE, _PRIORS).effects:
         low, high = effect.interval
         assert low - 1e-12 <= effect.expected
         assert high is None or effect.expected <= high + 1e-12
@@ -35,15 +37,13 @@ def test_every_effect_lies_in_its_interval(gain: float, spare: float) -> None:
 
 
 def test_throughput_follows_the_time_of_a_step() -> None:
-    effect = with_effects(ranked("bind", 0.5), (), CATALOGUE, load_priors()).effect("throughput")
+    effect = with_effects(ranked("bind", 0.5), (), CATALOGUE, _PRIORS).effect("throughput")
     assert effect is not None
     assert effect.expected == pytest.approx(1.0)
 
 
 def test_removing_waiting_saves_less_energy_than_removing_work() -> None:
-    waits, works = (
-        with_effects(ranked("bind", 0.4, cause=cause), (), CATALOGUE, load_priors()).effect("energy") for cause in ("waits", "slow")
-    )
+    waits, works = (with_effects(ranked("bind", 0.4, cause=cause), (), CATALOGUE, _PRIORS).effect("energy") for cause in ("waits", "slow"))
     assert waits is not None
     assert works is not None
     assert 0 < waits.expected < works.expected == pytest.approx(0.4)
@@ -51,18 +51,18 @@ def test_removing_waiting_saves_less_energy_than_removing_work() -> None:
 
 def test_cases_that_report_memory_overrule_the_prior() -> None:
     case = past(record("a", outcome("use_fused_attention", "memory_peak", "4 GB", "3 GB", tier="simulated"), tier="simulated"))
-    effect = with_effects(ranked("use_fused_attention", 0.1), (case,), CATALOGUE, load_priors()).effect("memory")
+    effect = with_effects(ranked("use_fused_attention", 0.1), (case,), CATALOGUE, _PRIORS).effect("memory")
     assert effect is not None
     assert effect.expected == pytest.approx(0.25)
     assert effect.provenance == "simulated"
     time = past(record("b", outcome("use_fused_attention", "step_time", "4 ms", "1 ms")))
-    without = with_effects(ranked("use_fused_attention", 0.1), (time,), CATALOGUE, load_priors()).effect("memory")
+    without = with_effects(ranked("use_fused_attention", 0.1), (time,), CATALOGUE, _PRIORS).effect("memory")
     assert without is not None
     assert without.provenance is None
 
 
 def test_an_unknown_risk_has_no_bound() -> None:
-    effect = with_effects(ranked("guess", 0.1), (), CATALOGUE, load_priors()).effect("precision")
+    effect = with_effects(ranked("guess", 0.1), (), CATALOGUE, _PRIORS).effect("precision")
     assert effect is not None
     assert effect.interval[1] is None
 
@@ -103,7 +103,7 @@ def test_what_would_break_the_latency_limit_is_excluded_and_its_gain_meets_no_li
 
 
 def test_no_memory_is_promised_for_a_cause_that_was_not_found() -> None:
-    known, unknown = (with_effects(ranked("use_fused_attention", 0.1), (), CATALOGUE, load_priors(), found=found).effect("memory")
+    known, unknown = (with_effects(ranked("use_fused_attention", 0.1), (), CATALOGUE, _PRIORS, found=found).effect("memory")
                       for found in (True, False))  # fmt: skip
     assert known is not None
     assert unknown is not None
@@ -147,9 +147,10 @@ def test_excluding_everything_is_infeasible_but_finding_nothing_is_not() -> None
 _names = st.lists(st.sampled_from(["use_fused_attention", "increase_batch", "lower_precision", "retile", "guess", "bind"]), unique=True)
 
 
+@settings(deadline=None)
 @given(_names, st.data())
 def test_the_front_is_exactly_what_nothing_beats(names: list[str], data: st.DataObject) -> None:
-    items = [with_effects(ranked(name, data.draw(st.sampled_from([0.0, 0.1, 0.2, 0.3]))), (), CATALOGUE, load_priors()) for name in names]
+    items = [with_effects(ranked(name, data.draw(st.sampled_from([0.0, 0.1, 0.2, 0.3]))), (), CATALOGUE, _PRIORS) for name in names]
     chosen = front(items, _QUALITIES)
     assert bool(chosen) == bool(items)
     for item in items:

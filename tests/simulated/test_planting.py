@@ -13,6 +13,7 @@ from simulated.chips import chip_file
 from kb.errors import UsageError
 from kb.profile.simulated.degrading import degraded
 from kb.profile.simulated.planting import HEALTHY, PLANTS, as_captured, cost_ns, plant, plantable
+from kb.profile.simulated.run import last_step_ns
 from kb.session.codec import to_bytes
 
 SEED = 5
@@ -103,3 +104,16 @@ def test_degraded_captures_lose_what_they_say() -> None:
     assert (low.tables["kernels"]["op_type"] == -1).all()
     assert {"host_ops", "kernels.op_type"} <= {missing.what for missing in low.meta.missing}
     np.testing.assert_array_equal(low.tables["kernels"]["start_ns"], session.tables["kernels"]["start_ns"])
+
+
+def test_a_run_that_writes_nothing_down_takes_as_long() -> None:
+    planted = plant("resnet50-train", chip_file(), SEED, ("slow_link_or_rank",))
+    assert last_step_ns(planted.setup) == planted.step_ns
+
+
+@pytest.mark.parametrize(("model", "cause"), [("qwen3-0.6b-decode", "low_batch_occupancy"), ("qwen3-0.6b-prefill", "comm_volume_excess")])
+def test_where_the_division_of_the_work_is_the_cause_equal_work_is_compared(model: str, cause: str) -> None:
+    """A batch of one takes less time than one of 64, and two ranks less than one, but not for what they do."""
+    base = msgspec.structs.replace(HEALTHY, batch=64 if "decode" in model else 1, steps=2)
+    planted = plant(model, chip_file(), SEED, (cause,), base=base)
+    assert 0 < cost_ns(planted, cause, base=base) < planted.step_ns

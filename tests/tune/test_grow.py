@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -27,7 +31,7 @@ def quiet(_stage: str, _done: int, _total: int, /) -> None:
 @pytest.fixture(scope="module")
 def runs() -> tuple[GrownRun, ...]:
     catalogue = shipped_catalogue()
-    return tuple(grown_run(7, number, catalogue) for number in range(RUNS))
+    return tuple(grown_run(1, number, catalogue) for number in range(RUNS))
 
 
 def test_a_run_holds_what_was_tried_and_what_a_profile_shows(runs: tuple[GrownRun, ...]) -> None:
@@ -41,37 +45,37 @@ def test_a_run_holds_what_was_tried_and_what_a_profile_shows(runs: tuple[GrownRu
 
 
 def test_growing_again_makes_equal_runs(runs: tuple[GrownRun, ...]) -> None:
-    assert grown_run(7, 0, shipped_catalogue()) == runs[0]
+    assert grown_run(1, 0, shipped_catalogue()) == runs[0]
 
 
 def test_the_journal_goes_on_where_it_stopped(tmp_path: Path, runs: tuple[GrownRun, ...]) -> None:
-    journal = tmp_path / "deep" / "seed-7.jsonl"
+    journal = tmp_path / "deep" / "seed-1.jsonl"
     opened(journal)
     append(journal, runs[0])
     append(journal, runs[1])
     with journal.open("ab") as file:
         file.write(msgspec.json.encode(runs[2])[:100])  # killed in the middle of a line
     assert read_journal(journal) == runs[:2]
-    grown = grow(journal, sessions=RUNS, seed=7, jobs=1, progress=quiet)
+    grown = grow(journal, sessions=RUNS, seed=1, jobs=1, progress=quiet)
     assert (grown.runs, grown.made) == (RUNS, 1)
-    assert current(read_journal(journal), 7) == runs
-    assert grow(journal, sessions=RUNS, seed=7, jobs=1, progress=quiet).made == 0
+    assert current(read_journal(journal), 1) == runs
+    assert grow(journal, sessions=RUNS, seed=1, jobs=1, progress=quiet).made == 0
 
 
 def test_a_damaged_journal_is_named_and_kept(tmp_path: Path, runs: tuple[GrownRun, ...]) -> None:
-    journal = tmp_path / "seed-7.jsonl"
+    journal = tmp_path / "seed-1.jsonl"
     append(journal, runs[0])
     journal.write_bytes(journal.read_bytes() + b'{"seed": "seven"}\n')
     before = journal.read_bytes()
     with pytest.raises(ContentError, match="line 2 is not a grown run"):
-        grow(journal, sessions=RUNS, seed=7, jobs=1, progress=quiet)
+        grow(journal, sessions=RUNS, seed=1, jobs=1, progress=quiet)
     assert journal.read_bytes() == before
 
 
 def test_runs_of_another_simulator_or_seed_do_not_count(runs: tuple[GrownRun, ...]) -> None:
     old = msgspec.structs.replace(runs[0], simulator="sim-0.0")
     other = msgspec.structs.replace(runs[1], seed=8)
-    assert current((old, other, runs[2]), 7) == (runs[2],)
+    assert current((old, other, runs[2]), 1) == (runs[2],)
 
 
 def test_equal_settings_count_once_whatever_their_noise(runs: tuple[GrownRun, ...]) -> None:
@@ -123,17 +127,34 @@ def test_the_table_of_the_records_holds_the_runs(runs: tuple[GrownRun, ...]) -> 
 
 
 def test_too_few_runs_teach_nothing(tmp_path: Path, runs: tuple[GrownRun, ...]) -> None:
-    journal = tmp_path / "seed-7.jsonl"
+    journal = tmp_path / "seed-1.jsonl"
     append(journal, runs[0])
-    with pytest.raises(UsageError, match="1 runs of seed 7"):
-        fitted(journal, seed=7, sessions=RUNS, progress=quiet)
+    with pytest.raises(UsageError, match="1 runs of seed 1"):
+        fitted(journal, seed=1, sessions=RUNS, progress=quiet)
 
 
 def test_the_command_grows_and_writes_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     records = tmp_path / "cases.jsonl"
-    arguments = ["grow", "--sessions", "1", "--seed", "7", "--jobs", "1", "--no-fit", "--records", str(records), "--json"]
+    arguments = ["grow", "--sessions", "1", "--seed", "1", "--jobs", "1", "--no-fit", "--records", str(records), "--json"]
     assert run_program("kb", arguments) == 0
     payload = json.loads(capsys.readouterr().out)
     assert (payload["runs"], payload["made"], payload["provenance"]) == (1, 1, "simulated")
     assert json.loads(records.read_text(encoding="utf-8").splitlines()[0])["provenance"] == "simulated"
     assert run_program("kb", ["grow", "--sessions", "0"]) == 2
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
+    journal = tmp_path / "seed-1.jsonl"
+    arguments = f"grow --sessions 60 --seed 1 --jobs 1 --no-fit --journal {journal}"
+    words = [sys.executable, "-m", "kb_cli", *arguments.split()]
+    # A test runner in the background may ignore SIGINT, and a child inherits that.
+    program = subprocess.Popen(words, stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))
+    deadline = time.monotonic() + 120
+    while not (journal.is_file() and journal.read_bytes()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    program.send_signal(signal.SIGINT)
+    program.communicate(timeout=120)
+    assert program.returncode == 130
+    kept = read_journal(journal)
+    assert 0 < len(kept) < 60
+    assert journal.read_bytes().endswith(b"\n")

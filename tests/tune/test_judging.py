@@ -78,7 +78,8 @@ def test_throughput_follows_the_mean_step_not_the_middle_one() -> None:
     waiting = changed(latency_ns=30_000_000, mean_ns=100_000_000)
     assert waiting.throughput == pytest.approx(100.0)
     fed = changed(latency_ns=31_000_000, mean_ns=31_000_000)
-    assert judge(waiting, fed, Constraints(target="throughput"), 5.0).keep
+    assert judge(waiting, fed, Constraints(target="throughput"), 0.02).keep
+    assert not judge(waiting, fed, Constraints(target="latency"), 0.02).keep
 
 
 figures = st.builds(

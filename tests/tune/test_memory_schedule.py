@@ -17,8 +17,10 @@ from kb.profile.simulated.memory import lifetimes, place_blocks
 from kb.profile.simulated.options import Options
 from kb.profile.simulated.setup import Setup
 from kb.profile.simulated.twins import TWINS
+from kb.tune.allocators import moved_bytes, pooled
 from kb.tune.entries import graph_of
-from kb.tune.memory import TECHNIQUES, _moved, _pooled, checkpointed, schedule, usage_of
+from kb.tune.memory import TECHNIQUES, schedule, usage_of
+from kb.tune.recomputation import checkpointed
 
 POOL = 512_000_000
 
@@ -112,8 +114,8 @@ def largest(alive: list[tuple[int, int, int]]) -> int:
 
 @given(spans)
 def test_a_pool_never_holds_less_than_what_is_alive(alive: list[tuple[int, int, int]]) -> None:
-    held, calls = _pooled(alive, 1 << 40)
-    unlimited, without = _pooled(alive, 0)
+    held, calls = pooled(alive, 1 << 40)
+    unlimited, without = pooled(alive, 0)
     assert held >= largest(alive)
     assert unlimited >= largest(alive)
     assert calls <= without == len(alive)
@@ -122,7 +124,7 @@ def test_a_pool_never_holds_less_than_what_is_alive(alive: list[tuple[int, int, 
 @given(spans)
 def test_an_unlimited_pool_is_the_simulators_pool(alive: list[tuple[int, int, int]]) -> None:
     blocks = place_blocks(alive, "pool")
-    held, calls = _pooled(alive, 1 << 40)
+    held, calls = pooled(alive, 1 << 40)
     assert held == max(block.offset + (1 << max(9, (block.size - 1).bit_length())) for block in blocks)
     assert calls == len({block.offset for block in blocks})
 
@@ -130,5 +132,5 @@ def test_an_unlimited_pool_is_the_simulators_pool(alive: list[tuple[int, int, in
 @given(spans)
 def test_compaction_always_finds_room_in_what_is_needed_at_once(alive: list[tuple[int, int, int]]) -> None:
     aligned = [(first, last, -(-size // 512) * 512) for first, last, size in alive]
-    assert _moved(aligned, largest(aligned)) >= 0
-    assert _moved(aligned, sum(size for _, _, size in aligned)) == 0
+    assert moved_bytes(aligned, largest(aligned)) >= 0
+    assert moved_bytes(aligned, sum(size for _, _, size in aligned)) == 0

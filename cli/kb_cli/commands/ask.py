@@ -60,7 +60,7 @@ def _session(name: str) -> tuple[Diagnosed | None, Text]:
 
 def _show(reply: Reply, question: str, console: Console) -> None:
     """The answer in the language of the question, unless ``--lang`` says otherwise."""
-    chinese = chinese_share(question) > 0.2 if question else console.lang == "zh"  # noqa: PLR2004  # a few English names do not make a question English
+    chinese = chinese_share(question) > 0.2 if question else console.lang == "zh"  # a few English names do not make a question English
     if reply.simulated:
         console.line("[仿真 / simulated]")
     for item in reply.said:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +22,7 @@ from kb.workflow.toolchain import Converted, convert, texts
 from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
-from kb_cli.files import write_new
+from kb_cli.files import free_name, write_new
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ class Options(Common):
 def run(options: Options, console: Console) -> int:
     """Rewrite, check, write the model, and its baseline when asked for."""
     model = named_or_last(options.model, options.rest, workspace())
-    output = options.output or _free(Path(f"{_base(model)}.om"))
+    output = options.output or free_name(Path(f"{_base(model)}.om"))
     switches = read_switches(options.fusion_switch_file) if options.fusion_switch_file is not None else Switches(on=())
     done = convert(
         model,
@@ -65,7 +64,7 @@ def run(options: Options, console: Console) -> int:
     write_new(output, done.om, force=options.force, keep=(Path(model),))
     if options.auto_profile == "true":
         profile = output.with_name(f"{output.stem if options.output else _base(model)}_baseline.prof")
-        files.append(profile if options.output else _free(profile))
+        files.append(profile if options.output else free_name(profile))
         write_new(files[-1], to_bytes(done.baseline), force=options.force)
     remember(workspace(), model=model)
     for remark in (texts().banner, *done.remarks):
@@ -81,12 +80,6 @@ def _base(model: str) -> str:
     """The usual name of a converted model, without an ending."""
     stem = Path(model).stem if Path(model).suffix in SUFFIXES else Path(model).name
     return f"{stem.removesuffix('_converted')}_converted"
-
-
-def _free(path: Path) -> Path:
-    """``path``, or with a number behind it when that name is taken: a file nobody named must not cost one that is there."""
-    names = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
-    return path if not path.exists() else next(name for name in names if not name.exists())
 
 
 def _print(done: Converted, files: list[Path], console: Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from kb.domain.pipeline import ArrivalSpec
 from kb.domain.quantity import parse_quantity
@@ -15,8 +15,8 @@ from kb.report.numbers import duration, percent, rate
 from kb.report.payload import plain
 from kb.report.plain import PlainRenderer
 from kb.tune.adaptive import REASONS, Served, Setting, Space
-from kb.workflow.location import shipped_catalogue
 from kb.workflow.adaptation import Comparison, compare_serving
+from kb.workflow.location import shipped_catalogue
 from kb.workflow.simulate import DEFAULT_SOC, options_from
 from kb.workflow.subject import subject
 from kb_cli.command import Argument, Command, Common, Flag
@@ -133,8 +133,32 @@ def _said(setting: Setting) -> str:
     return f"batch {setting.batch}, stages {setting.stages}, TP {setting.tensor}"
 
 
+_STRATEGIES: Final = {"batch": "increase_batch", "stages": "change_pipeline_parallel", "tensor": "change_tensor_parallel"}
+"""The catalogue strategy behind each thing the engine moves."""
+
+
+def _outcome(done: Comparison) -> dict[str, Any]:
+    """What the engine's moves did, as an outcome of the strategies they are."""
+    moved = [
+        strategy
+        for name, strategy in _STRATEGIES.items()
+        if any(getattr(move.before, name) != getattr(move.after, name) for move in done.adaptive.moves)
+    ]
+    before, after = done.fixed.p99_ns, done.adaptive.p99_ns
+    result = "no_gain" if not moved else "improved" if after < before else "worse"
+    return {
+        "strategies": moved,
+        "metric": "latency_p99",
+        "before_ns": before,
+        "after_ns": after,
+        "result": result,
+        "provenance": "simulated",
+    }
+
+
 def _payload(done: Comparison, limit: float) -> dict[str, Any]:
     return {
+        "outcome": _outcome(done),
         "origin": "simulated",
         "limit_ns": limit,
         "change_ns": done.change_ns,

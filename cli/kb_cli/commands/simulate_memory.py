@@ -91,7 +91,10 @@ def _cells(usage: Usage) -> tuple[str, ...]:
 
 
 def _payload(done: Schedule) -> dict[str, Any]:
-    rows = [{**plain(row), "strategy": TECHNIQUES[row.technique].strategy} for row in done.rows]
+    rows = [
+        {**plain(row), "strategy": TECHNIQUES[row.technique].strategy, "result": "no_gain" if row.after is None else "improved"}
+        for row in done.rows
+    ]
     return {
         "origin": "simulated",
         "before": plain(done.before),

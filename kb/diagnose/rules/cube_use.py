@@ -42,7 +42,7 @@ def suboptimal_tiling(view: RankView, thresholds: Thresholds) -> tuple[Judgement
     if busy is not None:
         waste[taking_turns(busy, thresholds)] = 0.0
     name = Text("切分或分块不合适", "tiles or core splits do not fit")
-    return _wasteful(view, thresholds, "suboptimal_tiling", kernels, waste, name, minor=int(busy is None))
+    return _wasteful(view, thresholds, "suboptimal_tiling", kernels, waste, name, major=int(busy is None))
 
 
 def low_batch_occupancy(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
@@ -88,7 +88,7 @@ def intra_kernel_stall(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
 
 
 def _wasteful(
-    view: RankView, thresholds: Thresholds, cause: CauseId, kernels: Table, waste: Array, name: Text, *, minor: int = 0
+    view: RankView, thresholds: Thresholds, cause: CauseId, kernels: Table, waste: Array, name: Text, *, major: int = 0
 ) -> tuple[Judgement, ...]:
     """``waste`` ns of each kernel; kernels that others cover at the same time cannot cost more than the compute part."""
     waste = np.nan_to_num(waste)
@@ -115,7 +115,7 @@ def _wasteful(
             evidence=longest(view, order[:20]),
             where=Where(operators=types_of(view, rows)),
             observed={"kernels": float(len(rows)), "kernel_time_ns": float(spent)},
-            minor=minor,
+            major=major,
         ),
     )
 
@@ -145,9 +145,19 @@ def _reload_waste(view: RankView, kernels: Table, thresholds: Thresholds) -> Arr
     if busy is None or view.soc is None or not np.isfinite(rate).any():
         return np.zeros(len(kernels))
     own = view.role(kernels, "convolution") & (kernels["duration_ns"] >= thresholds["tiling_kernel_least"] * 1e3)
+    own &= ~_narrow(view, kernels, int(thresholds["reload_channels_least"]))
     loading = (busy.moves >= thresholds["move_pipe_high"]) & (busy.compute <= thresholds["reload_compute_most"])
     idle_memory = rate < thresholds["bandwidth_share_high"] * view.soc.memory_bandwidth.value
     return np.where(own & loading & idle_memory, kernels["duration_ns"] * (1.0 - busy.compute / thresholds["rate_reachable"]), 0.0)
+
+
+def _narrow(view: RankView, kernels: Table, least: int) -> Array:
+    """Kernels whose weights have fewer than ``least`` outputs: no tile could use what it loads more often."""
+    if "input_shapes" not in kernels:
+        return np.zeros(len(kernels), np.bool_)
+    codes = kernels["input_shapes"]
+    few = [code for code in np.unique(codes).tolist() if len(dims := view.operands(code).dims) > 1 and dims[1] and dims[1][0] < least]
+    return np.isin(codes, few)
 
 
 def _small_products(view: RankView, kernels: Table, thresholds: Thresholds) -> Array:

@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from kb.diagnose import wording
+from kb.diagnose.exposure import launch_interval_ns
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, judged, skipped
 from kb.diagnose.rules.stream_bubbles import held_connections, queue_ns
@@ -15,9 +16,15 @@ from kb.diagnose.view import RankView
 from kb.domain.finding import Evidence, Judgement
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
-from kb.session.session import Array
+from kb.session.session import Array, Table
 
 CAUSE: Final = "host_bound_launch"
+_LONG, _FEW, _MOST = 1.5, 10, 0.5
+"""Kernels this many launch intervals long tell, when there are so many of them; a gap behind half of them is the rule."""
+_SHALLOW: Final = Text(
+    "没有主机事件，而长算子之后也有空隙：可能是下发队列太浅或逐个等待，不是主机慢",
+    "no host events, and gaps follow long kernels too: a shallow queue or a wait after each, not a slow host",
+)
 
 
 def host_bound_launch(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
@@ -30,6 +37,8 @@ def host_bound_launch(view: RankView, thresholds: Thresholds) -> tuple[Judgement
     if idle is None or kernels is None:
         return skipped(CAUSE, wording.NO_KERNELS, wording.CAPTURE_KERNELS)
     linked = has_hosts(view)
+    if not linked and _after_long_ones(view, kernels, thresholds):
+        return skipped(CAUSE, _SHALLOW, wording.CAPTURE_HOST)
     begins, ends = idle.owned.get("launch" if linked else "unknown", (np.empty(0, np.int64),) * 2)
     lengths = ends - begins
     least = thresholds["launch_gap_least"] * 1e3
@@ -68,6 +77,17 @@ def host_bound_launch(view: RankView, thresholds: Thresholds) -> tuple[Judgement
             major=0 if linked else 1,
         ),
     )
+
+
+def _after_long_ones(view: RankView, kernels: Table, thresholds: Thresholds) -> bool:
+    """Whether gaps also follow kernels that run much longer than a launch takes. A slow host gets ahead during those; only
+    a queue without room, or a wait after every kernel, leaves a gap behind them."""
+    least, most = thresholds["launch_gap_least"] * 1e3, thresholds["launch_gap_longest"] * 1e3
+    interval = launch_interval_ns(view, kernels, int(least), int(most))
+    starts, ends = kernels["start_ns"], np.maximum.accumulate(kernels["start_ns"] + kernels["duration_ns"])
+    gaps = starts[1:] - ends[:-1]
+    long = kernels["duration_ns"][:-1] > _LONG * interval
+    return bool(interval) and int(long.sum()) >= _FEW and bool((gaps[long] > least).mean() >= _MOST)
 
 
 def _room(view: RankView, thresholds: Thresholds, *, linked: bool) -> int:

@@ -67,8 +67,9 @@ def microbatch_count(view: ClusterView, thresholds: Thresholds) -> tuple[Judgeme
 
 
 _UNCOUNTED: Final = Text(
-    "微批数得不出来；等待取导出的 Bubble，再减去各级计算之差",
-    "the microbatches cannot be counted; the waiting is the exporter's Bubble less the difference of the stages' compute",
+    "微批数得不出来，或者采用交错（虚拟流水）调度；等待取导出的 Bubble，再减去各级计算之差",
+    "the microbatches cannot be counted, or the schedule is interleaved; the waiting is the exporter's Bubble less the difference of "
+    "the stages' compute",
 )
 
 

@@ -16,7 +16,7 @@ from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, healthy, longest, skipped
 from kb.diagnose.view import ClusterView, RankView
 from kb.domain.accounting import PARTS
-from kb.domain.finding import Evidence, Finding, Judgement, Where
+from kb.domain.finding import Evidence, Finding, Healthy, Judgement, Where
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
 
@@ -36,9 +36,12 @@ def slow_link_or_rank(view: ClusterView, thresholds: Thresholds) -> tuple[Judgem
     explain is theirs (moe_imbalance).
     """
     met = [meeting for meeting in meetings(view.ranks) if _one_stage(view, meeting)]
+    arrivals = _by_arrival(view, met, thresholds)
+    # When every rank was captured and none is late more often than others, a plane's longest wait blames nobody either.
+    jitter = any(isinstance(judgement, Healthy) for judgement in arrivals)
     judgements = [
-        *_by_planes(view, met, thresholds),
-        *_by_arrival(view, met, thresholds),
+        *(() if jitter else _by_planes(view, met, thresholds)),
+        *arrivals,
         *_by_compute(view, thresholds),
         *_by_link(view, thresholds),
     ]

@@ -40,6 +40,7 @@ class _Distributed(msgspec.Struct, frozen=True):
     data_parallel_size: int | None = None
     context_parallel_size: int | None = None
     expert_model_parallel_size: int | None = None
+    virtual_pipeline_model_parallel_size: int | None = None
     rank: int | None = None
     world_size: int | None = None
 
@@ -122,6 +123,7 @@ def _stated(metadata: _Metadata) -> Metadata:
         context=sizes.context_parallel_size,
         expert=sizes.expert_model_parallel_size,
         groups=groups,
+        virtual=sizes.virtual_pipeline_model_parallel_size,
     )
     stage = next((group.group_rank for group in metadata.parallel_group_info.values() if group.group_name == _PIPELINE), None)
     environment = {name: "" if value is None else str(value) for name, value in metadata.environment.items()}

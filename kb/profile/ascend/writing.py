@@ -103,6 +103,7 @@ def _metadata(meta: SessionMeta) -> bytes:
     sizes = {
         "tensor_model_parallel_size": layout.tensor, "pipeline_model_parallel_size": layout.pipeline, "data_parallel_size": layout.data,
         "context_parallel_size": layout.context, "expert_model_parallel_size": layout.expert,
+        "virtual_pipeline_model_parallel_size": layout.virtual,
         "rank": meta.rank, "world_size": meta.world_size,
     }  # fmt: skip
     groups = {

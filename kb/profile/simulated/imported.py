@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from functools import partial
 from typing import Final
@@ -147,14 +146,3 @@ def operator_coverage(graph: GraphFile, constants: Constants) -> tuple[int, int,
     unknown = [spec.op_type for spec in graph.operators if constants.kinetics(spec.op_type).kind == "unknown"]
     total = len(graph.operators) + graph.views
     return total - len(unknown), total, tuple(sorted(set(unknown)))
-
-
-def input_batch(shapes: Iterable[tuple[int, ...]]) -> int:
-    """The leading dimension of the first input; 1 where there is none."""
-    first = next(iter(shapes), ())
-    return max(1, first[0]) if len(first) > 1 else 1
-
-
-def parameters(graph: GraphFile) -> int:
-    """Elements of all weights."""
-    return sum(math.prod(spec.shape) for spec in graph.tensors if spec.weight and not spec.storage)

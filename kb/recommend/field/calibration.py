@@ -50,14 +50,19 @@ def breakpoints(scores: Sequence[float], right: Sequence[bool]) -> tuple[tuple[f
     """
     if not scores:
         raise ValueError("no answers to calibrate with")
-    pools: list[tuple[float, float, int]] = []  # mean score, answers right, answers
+    seen: dict[float, tuple[float, int]] = {}  # answers right and answers of each score: equal scores are one point
     for score, hit in sorted(zip(scores, right, strict=True)):
-        pools.append((score, float(hit), 1))
+        hits, count = seen.get(score, (0.0, 0))
+        seen[score] = hits + hit, count + 1
+    pools: list[tuple[float, float, int]] = []  # mean score, answers right, answers
+    for score, (right_here, here_count) in seen.items():
+        pools.append((score, right_here, here_count))
         while len(pools) > 1 and pools[-2][1] / pools[-2][2] >= pools[-1][1] / pools[-1][2]:
             (left, hits, count), (here, more, other) = pools[-2:]
             pools[-2:] = [((left * count + here * other) / (count + other), hits + more, count + other)]
     rates = np.maximum.accumulate([(hits + 1) / (count + 2) for _, hits, count in pools])
-    return tuple(pool[0] for pool in pools), tuple(rates.tolist())
+    # Means of neighbouring pools may cross by a rounding error.
+    return tuple(np.maximum.accumulate([pool[0] for pool in pools]).tolist()), tuple(rates.tolist())
 
 
 def reliability(predicted: Sequence[float], right: Sequence[bool], bins: int = 10) -> tuple[Bin, ...]:

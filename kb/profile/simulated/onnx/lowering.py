@@ -20,7 +20,6 @@ from kb.profile.simulated.wire import Data
 
 _MOST_STEPS: Final = 1024
 """Steps of a recurrent layer with kernels of their own; longer ones share them."""
-_FAMILIES: Final = (("attention", "encoder"), ("convolution", "cnn"))
 
 
 def graph_of_onnx(data: Data, source: str, given: Given = NOTHING) -> GraphFile:
