@@ -94,6 +94,8 @@ class CaseQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Only versions whose evidence was recomputed and still holds."""
     limit: int = 10
     include_simulated: bool = False
+    composed: bool = False
+    """The program made ``text`` from findings whose causes ``context`` names: no slips to repair in it, and no cause to guess."""
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

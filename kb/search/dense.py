@@ -121,6 +121,7 @@ def score_dense(query: Vectors, view: VectorView, candidates: Candidates, embedd
         widest=weights.widest,
         ranked=int(known.sum()),
         raw=raw,
+        many=raw.__getitem__,
     )
 
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from kb.domain.text import LANGS, Lang
+
+if TYPE_CHECKING:
+    from kb.search.filters import Candidates
 
 _EPSILON: Final = 1e-9
 
@@ -115,6 +118,15 @@ def best(scorers: Sequence[Scores], language: Callable[[int], Lang], ids: Sequen
 def total(scorers: Sequence[Scores], place: int, lang: Lang) -> float:
     """Sum of the scorers' contributions."""
     return sum(scores.contribution(place, lang) for scores in scorers)
+
+
+def totals(scorers: Sequence[Scores], places: Sequence[int], candidates: Candidates) -> list[float]:
+    """``total`` of each of several places."""
+    if all(scores.many is not None for scores in scorers):
+        from kb.search.fusion_arrays import totals_arrays  # numpy: not on the words-only path
+
+        return totals_arrays(scorers, places, candidates)
+    return [total(scorers, place, candidates.language(place)) for place in places]
 
 
 def _beyond(scorers: Sequence[Scores], tops: Sequence[Mapping[Lang, Sequence[int]]], pool: int) -> float:

@@ -38,6 +38,14 @@ def best_pooled(scorers: Sequence[Scores], candidates: Candidates, count: int, a
     return _best(scorers, [scores.many(members) for scores in scorers], members, candidates, count, also)
 
 
+def totals_arrays(scorers: Sequence[Scores], places: Sequence[int], candidates: Candidates) -> list[float]:
+    """``kb.search.fusion.total`` of each of ``places``, bit for bit; all ``scorers`` have ``many``."""
+    chosen = np.array(places, dtype=np.int64)
+    langs = np.frombuffer(candidates.langs, np.uint8)[chosen]
+    found: list[float] = sum((_contributions(scores, scores.many(chosen), langs) for scores in scorers), np.zeros(len(chosen))).tolist()
+    return found
+
+
 def _best(scorers: Sequence[Scores], raws: Sequence[Floats], places: npt.NDArray[np.int64], candidates: Candidates, count: int,
           also: Iterable[int]) -> list[int]:  # fmt: skip
     langs = np.frombuffer(candidates.langs, np.uint8)[places]

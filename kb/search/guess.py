@@ -54,14 +54,12 @@ def turned(vector: Vectors, found: Sequence[Guess], hints: Hints, weights: Weigh
     return unit
 
 
-def named(found: Sequence[Guess], catalogue: Catalogue) -> Question:
+def named(found: Sequence[Guess], catalogue: Catalogue, hints: Hints) -> Question:
     """The names of the guessed causes as a question of their own, each counting by its share."""
     concepts = []
     taken: set[str] = set()
     for guess in found:
-        entry = catalogue.causes[guess.cause]
-        text = " ".join((entry.name.zh, entry.name.en, *entry.aliases))
-        own = understood(text, tuple(dict.fromkeys(tokenize(text))), catalogue, ())
+        own = _name(guess.cause, catalogue, hints)
         for concept in own.concepts:
             # No token may belong to two concepts: the likelier cause keeps it.
             ways = tuple(way for way in (tuple(token for token in way if token not in taken) for way in concept.ways) if way)
@@ -70,6 +68,17 @@ def named(found: Sequence[Guess], catalogue: Catalogue) -> Question:
         taken.update(token for concept in own.concepts for way in concept.ways for token in way)
     words = tuple(dict.fromkeys(token for concept in concepts for way in concept.ways for token in way))
     return Question(text="", words=words, concepts=tuple(concepts), notes=())
+
+
+def _name(cause: str, catalogue: Catalogue, hints: Hints) -> Question:
+    """The names of one cause as a question, read once."""
+    known = hints.memo.get(f"name {cause}")
+    if known is None or known[0] is not catalogue:
+        entry = catalogue.causes[cause]
+        text = " ".join((entry.name.zh, entry.name.en, *entry.aliases))
+        known = hints.memo[f"name {cause}"] = (catalogue, understood(text, tuple(dict.fromkeys(tokenize(text))), catalogue, ()))
+    found: Question = known[1]
+    return found
 
 
 def guess_reason(place: int, scores: Scores, lang: str, found: Sequence[Guess], catalogue: Catalogue) -> Why:

@@ -10,7 +10,7 @@ import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
@@ -49,6 +49,8 @@ class Hints(msgspec.Struct, frozen=True, eq=False):
     sentences: Vectors
     owners: npt.NDArray[np.intp]
     languages: tuple[Lang, ...]
+    memo: dict[str, Any] = {}
+    """What is made of the causes' names and words once, for all questions."""
 
 
 class _Kept(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from kb.search.cards import raised_by_cards
 from kb.search.contrast import contrasts
 from kb.search.explanation import simulated_mark, text_reason, word_reasons
 from kb.search.filters import Candidates, families_of, find_candidates
-from kb.search.fusion import Scores, best, total
+from kb.search.fusion import Scores, best, totals
 from kb.search.lexical import Lexical, score_lexical
 from kb.search.question import Question, read_question
 from kb.search.snippet import snippet
@@ -113,10 +113,11 @@ def _gathered(query: CaseQuery, question: Question, candidates: Candidates, stor
               weights: Weights, vectors: VectorView | CoarseView | None, hints: Hints | None) -> _Search:  # fmt: skip
     arrays = embedder is not None
     lexical = score_lexical(question, candidates, weights, arrays=arrays)
-    meant = respelled(question, candidates.corpus, lexical.postings, catalogue)
+    meant = question if query.composed else respelled(question, candidates.corpus, lexical.postings, catalogue)
     if meant is not question:
         question, lexical = meant, score_lexical(meant, candidates, weights, arrays=arrays)
-    meaning = _meaning(question, store, embedder, candidates, catalogue, weights, vectors, hints) if embedder is not None else None
+    guide = None if query.composed else hints
+    meaning = _meaning(question, store, embedder, candidates, catalogue, weights, vectors, guide) if embedder is not None else None
     return _Search(query, families_of(query), question, candidates, lexical, meaning, catalogue, weights)
 
 
@@ -135,7 +136,7 @@ def _meaning(question: Question, store: Store, embedder: Embedder, candidates: C
 
         guessed = guesses(question, vector, hints, weights)
         asked = turned(vector, guessed, hints, weights)
-        names = score_lexical(named(guessed, catalogue), candidates, replace(weights, lexical=weights.guess), arrays=True).scores
+        names = score_lexical(named(guessed, catalogue, hints), candidates, replace(weights, lexical=weights.guess), arrays=True).scores
     scores = _cosines(asked, view, coarse if coarse is not None and view is coarse.view else None, candidates, embedder, weights)
     return _Meaning(vector, view, scores, guessed, names)
 
@@ -160,7 +161,8 @@ def _ranked(found: _Search, store: Store) -> list[tuple[Hit, float]]:
     read = store.versions([ids[place] for place in places])
     versions = {place: read[ids[place]] for place in places if applicable(read[ids[place]].record, found.families)}
     alike = {place: likeness(found.query.context, found.families, version.record, found.weights) for place, version in versions.items()}
-    score = {place: total(found.scorers, place, found.candidates.language(place)) + _sum(alike[place]) for place in versions}
+    text = totals(found.scorers, list(versions), found.candidates)
+    score = {place: own + _sum(alike[place]) for place, own in zip(versions, text, strict=True)}
     raised = raised_by_cards(score, versions)
     score |= {place: score[place] + why.contribution for place, why in raised.items()}
     top = sorted(versions, key=lambda place: (-round(score[place], 9), versions[place].record.kind == "card", ids[place]))[:limit]
@@ -211,13 +213,16 @@ def _status(store: Store, version: Version) -> str:
 
 
 def _same_cause(found: _Search) -> list[int]:
-    """Places of records that name a cause of the context, whatever their text: structure must be able to find them."""
+    """Places of the best by text among the records that name a cause of the context, however many others are nearer: structure must
+    be able to find them."""
     context = found.query.context
     if context is None or not context.causes:
         return []
     postings = found.candidates.corpus.postings([tokenize(cause)[0] for cause in context.causes])
-    named = dict.fromkeys(place for places, _ in postings.values() for place in places if found.candidates.langs[place])
-    return list(named)[: found.weights.rerank]
+    langs, ids = found.candidates.langs, found.candidates.corpus.ids
+    named = list(dict.fromkeys(place for places, _ in postings.values() for place in places if langs[place]))
+    score = dict(zip(named, totals(found.scorers, named, found.candidates), strict=True))
+    return sorted(named, key=lambda place: (-score[place], ids[place]))[: found.weights.rerank]
 
 
 def _reasons(found: _Search, place: int, version: Version, parts: Mapping[str, float]) -> tuple[Why, ...]:

@@ -140,7 +140,9 @@ class SqlReader(ABC):
     def events(self, subject: str | None = None) -> tuple[Event, ...]:
         """Events oldest first, all or of one version's hash."""
         with self._snapshot("reading events") as connection:
-            return tuple(event_of(row) for row in connection.execute(statements.EVENTS, {"subject": subject}))
+            every = subject is None
+            rows = connection.execute(statements.EVENTS) if every else connection.execute(statements.EVENTS_OF, {"subject": subject})
+            return tuple(map(event_of, rows))
 
     def generation(self) -> int:
         """Commit counter: grows with every write, never falls."""

@@ -103,7 +103,9 @@ SELECT p.token, count(*) FROM posting p JOIN head h ON h.version_id = p.version_
 ALL_POSTINGS: Final = """
 SELECT p.version_id, p.count FROM posting p JOIN head h ON h.version_id = p.version_id ORDER BY p.token, p.version_id
 """
-EVENTS: Final = "SELECT id, kind, subject, author, at_ns, detail FROM event WHERE :subject IS NULL OR subject = :subject ORDER BY id"
+EVENTS: Final = "SELECT id, kind, subject, author, at_ns, detail FROM event ORDER BY id"
+# One text for both would read all events: the engine plans before it knows whether a subject is given.
+EVENTS_OF: Final = "SELECT id, kind, subject, author, at_ns, detail FROM event WHERE subject = :subject ORDER BY id"
 GENERATION: Final = "SELECT generation FROM counter"
 STATE: Final = "SELECT value FROM state WHERE key = :key"
 DIM: Final = "SELECT dim FROM vector WHERE model_id = :model_id LIMIT 1"

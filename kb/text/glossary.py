@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final
 
@@ -14,6 +14,8 @@ from kb.text.script import fold, is_cjk
 
 _SEPARATORS = re.compile(r"[\s_\-]+")
 _PLURALS: Final = ("", "s", "es")
+_OPENING: Final = 2
+"""Characters by which terms are looked up at each place of a text."""
 
 
 class Expansion(msgspec.Struct, frozen=True):
@@ -31,17 +33,37 @@ def expand(text: str, rows: Sequence[GlossaryRow]) -> Expansion:
     word boundaries where a term begins or ends in ASCII. Of overlapping terms the longest wins, so that a
     phrase does not also fire the rows of its words.
     """
-    spelled = {term: _plain(term) for row in rows for term in (*row.zh, *row.en)}
-    found = _longest(_occurrences(_plain(text), set(spelled.values())))
+    known = _spelled(tuple(rows))
+    found = _longest(_occurrences(_plain(text), known.openings))
     terms: dict[str, None] = {}
     fired: list[str] = []
-    for row in rows:
-        chinese, english = (any(spelled[term] in found for term in side) for side in (row.zh, row.en))
-        if chinese or english:
-            fired.append(row.id)
-            added = (row.en if chinese else ()) + (row.zh if english else ())
-            terms.update((term, None) for term in added if spelled[term] not in found)
+    for row in dict.fromkeys(sorted(at for term in found for at in known.rows[term])):
+        entry = rows[row]
+        chinese, english = (any(_plain(term) in found for term in side) for side in (entry.zh, entry.en))
+        fired.append(entry.id)
+        added = (entry.en if chinese else ()) + (entry.zh if english else ())
+        terms.update((term, None) for term in added if _plain(term) not in found)
     return Expansion(terms=tuple(terms), rows=tuple(fired))
+
+
+class _Spelled(msgspec.Struct, frozen=True):
+    """The terms of a glossary as they are matched: the places of each one's ``rows``, and all of them by their first
+    ``_OPENING`` characters (a shorter one by itself)."""
+
+    rows: Mapping[str, Sequence[int]]
+    openings: Mapping[str, Sequence[str]]
+
+
+@lru_cache(maxsize=8)
+def _spelled(rows: tuple[GlossaryRow, ...]) -> _Spelled:
+    held: dict[str, list[int]] = {}
+    for at, row in enumerate(rows):
+        for term in (*row.zh, *row.en):
+            held.setdefault(_plain(term), []).append(at)
+    openings: dict[str, list[str]] = {}
+    for term in filter(None, held):
+        openings.setdefault(term[:_OPENING], []).append(term)
+    return _Spelled(held, openings)
 
 
 @lru_cache(maxsize=4096)
@@ -61,14 +83,12 @@ def _closed(text: str) -> str:
     return joined
 
 
-def _occurrences(text: str, spellings: Set[str]) -> Iterator[tuple[int, int, str]]:
-    for term in spellings:
-        start = text.find(term) if term else -1
-        while start >= 0:
-            end = _end(text, start, term)
-            if end:
-                yield start, end, term
-            start = text.find(term, start + 1)
+def _occurrences(text: str, openings: Mapping[str, Sequence[str]]) -> Iterator[tuple[int, int, str]]:
+    for start in range(len(text)):
+        for length in range(1, _OPENING + 1):
+            for term in openings.get(text[start : start + length], ()) if start + length <= len(text) else ():
+                if text.startswith(term, start) and (end := _end(text, start, term)):
+                    yield start, end, term
 
 
 def _end(text: str, start: int, term: str) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kb.domain.catalogue import Catalogue
 from kb.domain.protocols import Artefacts, Embedder, Progress, Store
@@ -41,10 +41,15 @@ class Casebook:
     catalogue: Catalogue
     embedder_name: str = DEFAULT_EMBEDDER
     notes: tuple[Text, ...] = ()
+    memo: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What jobs read of the store or of files once; see ``kb.workflow.search_data``."""
 
     def embedder(self) -> Embedder:
-        """The configured embedder, loaded now (0.3 to 0.5 s for the default one)."""
-        return open_embedder(self.embedder_name, cache=self.workspace.cache)
+        """The configured embedder, loaded the first time (0.3 to 0.5 s for the default one)."""
+        if "embedder" not in self.memo:
+            self.memo["embedder"] = open_embedder(self.embedder_name, cache=self.workspace.cache)
+        known: Embedder = self.memo["embedder"]
+        return known
 
     @property
     def artefacts(self) -> Artefacts:

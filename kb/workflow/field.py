@@ -22,12 +22,13 @@ from kb.recommend.field.model import FieldModel, fit_field, judge
 from kb.recommend.field.question import read_field_question
 from kb.recommend.field.weights import load_field_weights
 from kb.recommend.filters import exclusion
-from kb.search.dense import VectorView, load_vectors
+from kb.search.dense import VectorView
 from kb.search.prepare import field_texts
 from kb.search.query import search
 from kb.workflow.casebook import Casebook
 from kb.workflow.field_model import kept, model_key, remembered
 from kb.workflow.search import version_of
+from kb.workflow.search_data import current_corpus, current_vectors
 
 CALIBRATION_FILE: Final = "field-calibration.json"
 _SIMILAR: Final = 20
@@ -60,7 +61,7 @@ def ask_field(casebook: Casebook, question: FieldQuestion, constraints: Constrai
     """
     weights, embedder, catalogue = load_field_weights(), casebook.embedder(), casebook.catalogue
     asked = read_field_question(question, embedder, catalogue, weights)
-    view = load_vectors(casebook.store, embedder, casebook.workspace.vectors)
+    view = current_vectors(casebook, embedder)
     evidence = judge(model := field_model(casebook, embedder, view), asked, weights)
     similar = _similar(casebook, question, embedder, view)
     family = constraints.soc_family or _named_family(question.hardware, catalogue)
@@ -79,7 +80,8 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 def _similar(casebook: Casebook, question: FieldQuestion, embedder: Embedder, view: VectorView) -> Iterator[tuple[CauseId, str]]:
     query = CaseQuery(text=question.words(), kinds=("recipe", "case"), limit=_SIMILAR)
-    answer = search(query, store=casebook.store, embedder=embedder, catalogue=casebook.catalogue, vectors=view)
+    answer = search(query, store=casebook.store, embedder=embedder, catalogue=casebook.catalogue, vectors=view,
+                    corpus=current_corpus(casebook))  # fmt: skip
     for hit in answer.hits:
         for case in version_of(casebook, hit).record.cases:
             yield case.cause, f"{hit.slug}@{hit.version}"

@@ -82,4 +82,4 @@ def _alike(casebook: Casebook, diagnosis: Diagnosis, context: CaseContext) -> tu
     if not context.causes:
         return ()
     words = " ".join(f"{finding.cause} {finding.message.zh} {finding.message.en}" for finding in diagnosis.all_findings()[:3])
-    return past_cases(casebook, find(casebook, CaseQuery(text=words, context=context, limit=10, include_simulated=True)))
+    return past_cases(casebook, find(casebook, CaseQuery(text=words, context=context, limit=10, include_simulated=True, composed=True)))

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from kb.domain.case import Answer, CaseContext, CaseQuery, Hit
 from kb.domain.version import Ref, Version
-from kb.search.corpus import believed
 from kb.search.query import search
 from kb.workflow.casebook import Casebook
-from kb.workflow.words import opened_words
+from kb.workflow.search_data import current_corpus, current_hints, current_vectors
 
 if TYPE_CHECKING:
     from kb.recommend.support import PastCase
@@ -19,16 +18,12 @@ if TYPE_CHECKING:
 
 def find(casebook: Casebook, query: CaseQuery, *, text_only: bool = False) -> Answer:
     """The answer to ``query``; ``text_only`` skips the embedder (faster start, no cosine)."""
-    folder = casebook.workspace.vectors
-    corpus = believed(opened_words(casebook.store, folder), casebook.store)
+    corpus = current_corpus(casebook)
     if text_only:
         return search(query, store=casebook.store, embedder=None, catalogue=casebook.catalogue, corpus=corpus)
-    from kb.search.dense import load_vectors  # numpy: not on the words-only path
-    from kb.search.hints import load_hints
-
     embedder = casebook.embedder()
-    vectors = load_vectors(casebook.store, embedder, folder)
-    hints = load_hints(casebook.catalogue, embedder, folder)
+    vectors = current_vectors(casebook, embedder)
+    hints = current_hints(casebook, embedder) if not query.composed else None
     return search(query, store=casebook.store, embedder=embedder, catalogue=casebook.catalogue, vectors=vectors, corpus=corpus, hints=hints)
 
 
@@ -43,7 +38,7 @@ def case_answer(casebook: Casebook, diagnosed: Diagnosed, *, limit: int = 10) ->
         return Answer(hits=(), abstained=True)
     context = max(contexts_of(diagnosed), key=lambda item: len(item.causes))
     words = " ".join(f"{finding.cause} {finding.message.zh} {finding.message.en}" for finding in diagnosed.diagnosis.all_findings()[:3])
-    return find(casebook, CaseQuery(text=words, context=context, limit=limit, include_simulated=True))
+    return find(casebook, CaseQuery(text=words, context=context, limit=limit, include_simulated=True, composed=True))
 
 
 def context_of(path: Path) -> CaseContext:

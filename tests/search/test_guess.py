@@ -96,6 +96,6 @@ def test_a_turned_vector_has_length_one_and_is_nearer_to_its_causes() -> None:
 def test_no_token_of_the_names_counts_twice() -> None:
     hints, embedder = loaded(), HashingEmbedder(128)
     question = read_question(CaseQuery(text="communication is not overlapped with compute"), CATALOGUE)
-    names = named(guesses(question, embedder.encode_query(question.text), hints, WEIGHTS), CATALOGUE)
+    names = named(guesses(question, embedder.encode_query(question.text), hints, WEIGHTS), CATALOGUE, hints)
     owners = [(at, token) for at, concept in enumerate(names.concepts) for token in {t for way in concept.ways for t in way}]
     assert len({token for _, token in owners}) == len(owners)

@@ -104,10 +104,8 @@ SELECT subject, kind, detail ->> 'origin' FROM event WHERE kind IN (SELECT json_
 SELECT p.version_id, p.count, p.length FROM posting p JOIN head h ON h.version_id = p.version_id
 WHERE p.token = %(token)s ORDER BY p.version_id
 """,
-    statements.EVENTS: """
-SELECT id, kind, subject, author, at_ns, detail::text FROM event
-WHERE %(subject)s::text IS NULL OR subject = %(subject)s ORDER BY id
-""",
+    statements.EVENTS: "SELECT id, kind, subject, author, at_ns, detail::text FROM event ORDER BY id",
+    statements.EVENTS_OF: "SELECT id, kind, subject, author, at_ns, detail::text FROM event WHERE subject = %(subject)s ORDER BY id",
     statements.GENERATION: "SELECT generation FROM counter",
     # Who asks is part of the identity: a cache filled by one role must not answer for another.
     statements.STATE: """
