@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+from kb.domain.event import Event
+from kb.domain.protocols import Store
 from kb.domain.recommendation import Constraints
 from kb.domain.text import Text
+from kb.domain.version import Ref, parse_ref
 from kb.errors import ExitCode, KbError, UsageError
 from kb.profile.sources import load
 from kb.report.comparison import comparison_document
@@ -21,7 +25,9 @@ from kb.tune.telling import commands_document, figures_payload, limits_payload, 
 from kb.workflow.apply import OnMachine, Stepped, awaited, judged_on_machine, planned, stepped
 from kb.workflow.casebook import Casebook, open_casebook
 from kb.workflow.location import shipped_catalogue
+from kb.workflow.recipe_use import advised, record_change, record_trial
 from kb.workflow.workspace import workspace
+from kb_cli.authorship import author
 from kb_cli.command import Argument, Command, Flag
 from kb_cli.console import Console
 from kb_cli.files import write_new
@@ -36,8 +42,9 @@ class Options(LimitOptions):
     strategies: Annotated[
         tuple[str, ...], Argument("Strategy ids in the order to try them; without any, the recommended ones.", "[STRATEGY...]")
     ] = ()
+    recipe: Annotated[str, Flag("--recipe", "Try what this record reports to have worked, and record there how it went.", "RECORD")] = ""
     after: Annotated[Path | None, Flag("--after", "A profile taken after the change on your machine: judge it.", "PATH")] = None
-    wait: Annotated[float, Flag("--wait", "Seconds to wait for the --after profile to come.", "SECONDS")] = 0.0
+    wait: Annotated[float, Flag("--wait", "Seconds to wait for the --after profile to come.", "SECONDS", least=0, most=604800)] = 0.0
     output: Annotated[Path | None, Flag("--output", "Keep the last kept run in this new .prof file.", "FILE.prof")] = None
     force: Annotated[bool, Flag("--force", "Overwrite the output file.")] = False
 
@@ -45,6 +52,8 @@ class Options(LimitOptions):
 def run(options: Options, console: Console) -> int:
     """On the simulator: run, profile again, compare, step by step. On a machine: the commands, then the verdict."""
     sessions = load(options.session)
+    if options.recipe:
+        options = _advised(options, console)
     if options.after is not None:
         return _judge(options, sessions, options.after, console)
     if len(sessions) != 1:
@@ -62,9 +71,27 @@ def run(options: Options, console: Console) -> int:
     return show_steps(done, options, console)
 
 
+def _advised(options: Options, console: Console) -> Options:
+    """The options with the recipe's strategies, unless the user named some, and its exact version."""
+    with open_casebook(workspace(), console.progress()) as casebook:
+        version = casebook.store.get(parse_ref(options.recipe))
+    return replace(options, recipe=str(version.ref), strategies=options.strategies or advised(version))
+
+
+def _say_recorded(options: Options, record: Callable[[Store, Ref], Event | None], console: Console) -> None:
+    """Record how the recipe went, for the ranking to learn from."""
+    with open_casebook(workspace(), console.progress(), writable=True) as casebook:
+        event = record(casebook.store, parse_ref(options.recipe))
+    if event is not None:
+        result = event.detail["result"]
+        console.remark(f"已在 {options.recipe} 记录结果：{result}", f"recorded at {options.recipe}: {result}")
+
+
 def show_steps(done: Stepped, options: Options, console: Console) -> int:
     """Print what became of each step, keep the last kept run."""
     raise_only_reason(done)
+    if options.recipe:
+        _say_recorded(options, lambda store, ref: record_trial(store, ref, done, author=author(None)), console)
     kept = [step.strategy for step in done.steps if step.status == "kept"]
     if options.output is not None and kept:
         write_new(options.output, to_bytes(done.end.session), force=options.force, keep=(options.session,))
@@ -137,6 +164,8 @@ def _judge(options: Options, sessions: tuple[Session, ...], after: Path, console
     after = awaited(after, options.wait) if options.wait else after
     strategy = options.strategies[0] if options.strategies else None
     done = judged_on_machine(sessions, after, strategy, catalogue, constraints)
+    if options.recipe:
+        _say_recorded(options, lambda store, ref: record_change(store, ref, done, author=author(None)), console)
     if console.as_json:
         console.json(_machine_payload(done))
     else:
@@ -167,6 +196,7 @@ COMMAND = Command(
         "kb apply sd3.prof use_fused_attention --output sd3_fused.prof",
         "kb apply sd3.prof use_fused_attention increase_stream_depth fuse_operators --max-memory 8GB",
         "kb apply sd3.prof --max-latency 900ms --max-precision-loss 0.1%",
+        "kb apply sd3.prof --recipe sd3-attention-unfused",
         "kb apply rank_0_ascend_pt enable_task_queue",
         "kb apply rank_0_ascend_pt enable_task_queue --after new_run/rank_0_ascend_pt --wait 3600",
     ),
