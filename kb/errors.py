@@ -89,3 +89,8 @@ class InternalFaultError(KbError):
     """A defect of ours, caught at a named boundary."""
 
     exit_code = ExitCode.INTERNAL
+
+
+def install(extra: str) -> str:
+    """How to add one of our optional extras: we are on no package index, so it comes from the clone (a wheel takes FILE.whl[extra])."""
+    return f"pip install '.[{extra}]' in the folder of the clone, with the pip of this installation"

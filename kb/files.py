@@ -15,20 +15,47 @@ def write_whole(path: Path, parts: Iterable[bytes | memoryview]) -> None:
     """Put ``parts`` at ``path`` so that a reader sees the old file or the new one, never a piece, and the new one
     survives power loss once this returns: temporary neighbour, fsync, rename, fsync of the folder.
 
-    Makes the folder when it is absent. Raises OSError (disk full, no permission) and then leaves nothing behind.
+    Makes the folder when it is absent. Raises OSError (disk full, no permission) about ``path`` and then leaves nothing behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    fresh = _neighbour(path)
     try:
-        with fresh.open("xb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(fresh, parts)
         fresh.replace(path)
+    except OSError as error:
+        # The neighbour's name means nothing to the reader.
+        raise _about(error, path) from error
     finally:
         fresh.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def check_place(path: Path) -> None:
+    """Raise the OSError about ``path`` that ``write_whole`` would meet at once: no folder can be made there, nothing written in it."""
+    folder = next((item for item in path.absolute().parents if item.exists()), Path(path.anchor))
+    probe = _neighbour(path if folder == path.absolute().parent else folder / "new")
+    try:
+        with probe.open("xb"):
+            pass
+        probe.unlink()
+    except OSError as error:
+        raise _about(error, path) from error
+
+
+def _neighbour(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+
+
+def _about(error: OSError, path: Path) -> OSError:
+    return OSError(error.errno, error.strerror, str(path))
+
+
+def _write(fresh: Path, parts: Iterable[bytes | memoryview]) -> None:
+    with fresh.open("xb") as file:
+        for part in parts:
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from kb.errors import ExitCode, KbError
 from kb_cli.command import Command, Common
 from kb_cli.console import console_for
+from kb_cli.files import check_new
 from kb_cli.parsing import parse_quickly, typer_app
 from kb_cli.programs import QUICK, asked, commands
 
@@ -110,5 +111,7 @@ def _parse_and_run(program: str, words: list[str]) -> int:
 
 
 def _run(command: Command[Any], options: Common) -> int:
+    for file in options.new_files():
+        check_new(file, force=getattr(options, "force", True))
     with _store_named(options.store):
         return int(command.run(options, console_for(options.lang, as_json=options.as_json, quiet=options.quiet)))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
+from math import inf, isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 from kb.errors import UsageError
@@ -27,13 +29,16 @@ class Argument:
 
 @dataclass(frozen=True)
 class Flag:
-    """An option. ``name`` is the spelling, ``short`` a one-letter one beside it; ``choices`` limits the values."""
+    """An option. ``name`` is the spelling, ``short`` a one-letter one beside it; ``choices`` limits the values, ``least`` and
+    ``most`` a number. A number that is not finite is never taken: a limit of nan holds nothing back."""
 
     name: str
     help: str
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
     short: str = ""
+    least: float | None = None
+    most: float | None = None
 
     @property
     def spellings(self) -> tuple[str, ...]:
@@ -52,6 +57,11 @@ class Common:
         str,
         Flag("--store", "The casebook: a file or postgresql://USER@HOST/DATABASE; default KB_STORE, else KB_HOME's.", "URL"),
     ] = ""
+
+    def new_files(self) -> tuple[Path, ...]:
+        """The files this call was told to write: looked at before the work begins, so that nobody waits for nothing."""
+        output = getattr(self, "output", None)
+        return (output,) if isinstance(output, Path) and output != getattr(type(self), "output", None) else ()
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ def parameters(options: type[Common]) -> tuple[Parameter, ...]:
 
 
 def build(options: type[OptionsT], values: dict[str, Any]) -> OptionsT:
-    """An options value from raw parsed values. Raises UsageError for a value outside its choices."""
+    """An options value from raw parsed values. Raises UsageError for a value outside its choices or bounds."""
     made: dict[str, Any] = {}
     for parameter in parameters(options):
         value = values.get(parameter.field)
@@ -99,6 +109,8 @@ def build(options: type[OptionsT], values: dict[str, Any]) -> OptionsT:
         declared = parameter.declared
         if isinstance(declared, Flag) and declared.choices and value != parameter.default:
             _check(declared, value if parameter.repeats else [value])
+        if isinstance(declared, Flag) and parameter.scalar in (int, float):
+            _check_numbers(declared, value if parameter.repeats else [value])
         made[parameter.field] = tuple(value) if parameter.repeats else value
     return options(**made)
 
@@ -107,3 +119,16 @@ def _check(flag: Flag, values: list[str]) -> None:
     wrong = [value for value in values if value not in flag.choices]
     if wrong:
         raise UsageError(f"{flag.name} does not know {', '.join(map(repr, wrong))}", allowed=", ".join(flag.choices))
+
+
+def _check_numbers(flag: Flag, values: list[float]) -> None:
+    least, most = -inf if flag.least is None else flag.least, inf if flag.most is None else flag.most
+    wrong = [value for value in values if not (isfinite(value) and least <= value <= most)]
+    if wrong:
+        raise UsageError(f"{flag.name} {wrong[0]:g}", allowed=_bounds(flag))
+
+
+def _bounds(flag: Flag) -> str:
+    if flag.least is None:
+        return "a finite number"
+    return f"{flag.least:g} to {flag.most:g}" if flag.most is not None else f"a finite number, {flag.least:g} or more"

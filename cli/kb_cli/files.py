@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kb.errors import KbError
-from kb.files import write_whole
+from kb.files import check_place, write_whole
 
 
 def write_new(path: Path, content: str | bytes, *, force: bool = False, keep: Iterable[Path] = ()) -> None:
@@ -24,6 +24,14 @@ def write_new(path: Path, content: str | bytes, *, force: bool = False, keep: It
     if path.exists() and not force:
         raise KbError(f"{path} exists", allowed="a new file", do="choose another name or add --force")
     write_whole(path, [data])
+
+
+def check_new(path: Path, *, force: bool) -> None:
+    """Raise what ``write_new`` would at once; a folder or device that is there is the command's own matter."""
+    if path.is_file() and not force:
+        raise KbError(f"{path} exists", allowed="a new file", do="choose another name or add --force")
+    if not path.exists() or path.is_file():
+        check_place(path)
 
 
 def free_name(path: Path) -> Path:

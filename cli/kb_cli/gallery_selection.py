@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, get_args
 
 from kb.domain.case import RecordKind
+from kb.domain.catalogue import Catalogue
 from kb.domain.provenance import TIERS
 from kb.domain.version import Visibility
+from kb.recommend.limits import read_family
 from kb.workflow.gallery import SortBy, Wanted
 from kb_cli.command import Common, Flag
 
@@ -27,14 +29,17 @@ class Selection(Common):
     provenance: Annotated[str, Flag("--provenance", "At least this tier.", choices=TIERS)] = "claimed"
     sort: Annotated[str, Flag("--sort", "Order.", choices=_SORTS)] = "use"
 
-    def wanted(self, words: str, audience: str) -> Wanted:
-        """The same in the domain's words; ``words`` must all occur, nothing less visible than ``audience`` is shown."""
+    def wanted(self, words: str, audience: str, catalogue: Catalogue) -> Wanted:
+        """The same in the domain's words; ``words`` must all occur, nothing less visible than ``audience`` is shown.
+
+        Raises NotFoundError for an unknown cause or chip.
+        """
         return Wanted(
             words=words,
             kinds=tuple(kind for kind in _KINDS if kind == self.kind),
-            cause=self.cause,
+            cause=catalogue.cause(self.cause).id if self.cause else "",
             model_type=self.model_type,
-            family=self.soc,
+            family=read_family(self.soc, catalogue) or "",
             min_provenance=next(tier for tier in TIERS if tier == self.provenance),
             audience=next(value for value in AUDIENCES if value == audience),
             sort=next(sort for sort in _SORTS if sort == self.sort),

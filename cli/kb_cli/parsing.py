@@ -82,7 +82,7 @@ def typer_app(name: str, commands: Mapping[str, Callable[[], Command[Any]]], cho
             _callback(command, chosen)
         )
     for group_name, group_app in groups.items():
-        app.add_typer(group_app, name=group_name, help=f"Commands about a {group_name}.")
+        app.add_typer(group_app, name=group_name, help=_GROUPS.get(group_name, f"Commands about {group_name}."))
     return app
 
 
@@ -127,6 +127,14 @@ def _signature_parameter(parameter: Parameter) -> inspect.Parameter:
     return inspect.Parameter(parameter.field, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
 
+_GROUPS = {
+    "aoe": "Simulated tuning, called as the CANN tool aoe is.",
+    "atc": "Simulated model conversion, called as the CANN tool atc is.",
+    "gallery": "Browse the records, or build a site of them.",
+    "simulate": "Models, pipelines, load and case studies on the simulator; nothing here is measured.",
+    "store": "Set up and copy casebooks.",
+    "template": "Apply and export diagnosis templates.",
+}
 _HELP = {
     "kb": "The casebook of AI performance on Ascend NPUs: diagnose a profile, find similar cases, try a strategy, verify, publish. "
     "Before or after any command, --store URL names the casebook (also KB_STORE).",

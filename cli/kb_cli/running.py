@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kb.domain.catalogue import Catalogue
-from kb.errors import ExitCode, UsageError
+from kb.errors import ExitCode
 from kb.report.plain import PlainRenderer
 from kb.session.codec import to_bytes
 from kb.session.session import Session
@@ -24,10 +24,10 @@ from kb_cli.limits import LimitOptions
 class Running(LimitOptions):
     """How long, where it is written down, what is kept."""
 
-    trials: Annotated[int, Flag("--trials", "Most trials in all.", "N")] = 80
-    max_time: Annotated[float, Flag("--max-time", "Most seconds of this call.", "SECONDS")] = 300.0
-    knob_trials: Annotated[int, Flag("--knob-trials", "Most trials of one numeric search.", "N")] = 24
-    devices: Annotated[int, Flag("--devices", "Devices there are; default those the job uses.", "N")] = 1
+    trials: Annotated[int, Flag("--trials", "Most trials in all.", "N", least=1)] = 80
+    max_time: Annotated[float, Flag("--max-time", "Most seconds of this call.", "SECONDS", least=0.001)] = 300.0
+    knob_trials: Annotated[int, Flag("--knob-trials", "Most trials of one numeric search.", "N", least=1)] = 24
+    devices: Annotated[int, Flag("--devices", "Devices there are; default those the job uses.", "N", least=1)] = 1
     no_knobs: Annotated[bool, Flag("--no-knobs", "Strategies only, no numeric search.")] = False
     journal: Annotated[
         Path | None, Flag("--journal", "Where finished trials are kept; the same call goes on from there.", "FILE.jsonl")
@@ -38,15 +38,7 @@ class Running(LimitOptions):
 
 
 def bounds_of(options: Running) -> Bounds:
-    """The bounds as a value. Raises UsageError for one below its least."""
-    for flag, value, least in (
-        ("--trials", options.trials, 1),
-        ("--knob-trials", options.knob_trials, 1),
-        ("--devices", options.devices, 1),
-        ("--max-time", options.max_time, 0.001),
-    ):
-        if not value >= least:
-            raise UsageError(f"{flag} {value:g}", allowed=f"{least:g} or more")
+    """The bounds as a value."""
     return Bounds(trials=options.trials, seconds=options.max_time, knob_trials=options.knob_trials, devices=options.devices)
 
 

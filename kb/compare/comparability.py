@@ -16,7 +16,7 @@ Totals = Mapping[str, tuple[int, int]]
 def refusals(before: SessionMeta, after: SessionMeta, totals: tuple[Totals, Totals], limits: Thresholds) -> tuple[Text, ...]:
     """Why the two cannot be compared; empty when they can. What one side does not state is no reason."""
     pairs = (
-        ("芯片", "chip", *_chips(before.soc, after.soc)),
+        _chips(before.soc, after.soc),
         ("总卡数", "world size", before.world_size, after.world_size),
         ("模型", "model", _folded(before.model.name), _folded(after.model.name)),
         ("阶段", "phase", before.model.phase, after.model.phase),
@@ -60,13 +60,13 @@ def doubts(before: SessionMeta, after: SessionMeta) -> tuple[Text, ...]:
     )
 
 
-def _chips(before: SocRef, after: SocRef) -> tuple[str | int | None, str | int | None]:
-    """The most exact description of the chip that both sides have."""
+def _chips(before: SocRef, after: SocRef) -> tuple[str, str, str | int | None, str | int | None]:
+    """The most exact description of the chip that both sides have, behind what it describes in both languages."""
     if before.id is not None and after.id is not None:
-        return _folded(before.id), _folded(after.id)
+        return "芯片", "chip", _folded(before.id), _folded(after.id)
     if "unknown" not in (before.family, after.family) and before.family != after.family:
-        return before.family, after.family
-    return before.cores, after.cores
+        return "芯片", "chip", before.family, after.family
+    return "芯片核数", "number of cores", before.cores, after.cores
 
 
 def _folded(name: str | None) -> str | None:

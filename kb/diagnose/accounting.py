@@ -29,8 +29,8 @@ _NO_STEP: Final = Text(
     en="nothing to account: neither step totals nor device tasks were captured",
 )
 _NO_DEVICE: Final = Text(
-    zh="没有采集到设备活动：整步计为原因未知的空闲",
-    en="no device activity was captured: the whole step counts as idle of unknown cause",
+    zh="没有采集到设备活动：设备上的任何问题都无法判断，整步计为原因未知的空闲",
+    en="no device activity was captured: nothing on the device can be judged, and the whole step counts as idle of unknown cause",
 )
 _IDLE_TOTALS: Final = Text(
     zh="空闲时间无法按原因拆分：导出的汇总只有 Free 一项（时间线或 DB 导出才看得到主机侧）",

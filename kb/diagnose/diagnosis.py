@@ -14,6 +14,7 @@ from kb.diagnose.runner import run
 from kb.diagnose.stalls import outlier_ns
 from kb.diagnose.symptoms import without_symptoms
 from kb.diagnose.thresholds import load_thresholds
+from kb.diagnose.unexplained import left_open, unexplained_ns
 from kb.diagnose.view import ClusterView, RankView, cluster_view, rank_view, stage_of
 from kb.domain.catalogue import Catalogue
 from kb.domain.diagnosis import ClusterDiagnosis, Diagnosis, SessionDiagnosis
@@ -22,12 +23,23 @@ from kb.domain.protocols import RuleKind
 from kb.domain.template import Template
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
+from kb.session.ranks import group_size
 from kb.session.session import Session
 
 _NO_STEP: Final = Text("没有完整的一步可供核算", "no complete step to account for")
 _CAPTURE_STEP: Final = Text(
     "重新采集，至少包含一个完整的步，保留 step_trace_time.csv 与 kernel_details.csv",
     "capture at least one complete step and keep step_trace_time.csv and kernel_details.csv",
+)
+
+
+_NO_DEVICE: Final = Text(
+    "没有采集到设备活动：设备上的任何问题都无法判断",
+    "no device activity was captured: nothing on the device can be judged",
+)
+_CAPTURE_DEVICE: Final = Text(
+    "activities 中加入设备（ProfilerActivity.NPU 或 CUDA），并确认采集期间设备在运行",
+    "put the device into activities (ProfilerActivity.NPU or CUDA) and capture while it works",
 )
 
 
@@ -45,9 +57,18 @@ def diagnose(sessions: Sequence[Session], catalogue: Catalogue, *, template: Tem
     defaults ("auto"). Every check ends as finding, healthy or not judged. Raises UsageError for a threshold in
     ``template`` that no rule reads.
     """
-    checks, unknown = _plan(template)
+    return diagnose_views(views_of(sessions, catalogue), catalogue, template=template)
+
+
+def views_of(sessions: Sequence[Session], catalogue: Catalogue) -> tuple[RankView, ...]:
+    """Each session accounted for, as the rules look at it."""
     classes = load_classes()
-    views = [rank_view(session, classes, catalogue.socs) for session in sessions]
+    return tuple(rank_view(session, classes, catalogue.socs) for session in sessions)
+
+
+def diagnose_views(views: Sequence[RankView], catalogue: Catalogue, *, template: Template | None = None) -> Diagnosis:
+    """``diagnose`` of sessions that are accounted for already."""
+    checks, unknown = _plan(template)
     draws = load_draws()
     cluster = _cluster(cluster_view(views), checks, unknown, catalogue, draws)
     judged = [_session(view, checks, catalogue, cluster.findings, draws) for view in views]
@@ -78,9 +99,10 @@ def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, acro
     own = [check for check in checks if check.entry.kind == "rank"]
     refusal = _refusal(view)
     if refusal is None:
-        judgements = _judgements(view, "rank", checks, catalogue)
+        judgements = left_open(view, _judgements(view, "rank", checks, catalogue))
     else:
-        judgements = [NotJudged(cause=cause, reason=refusal, capture=_CAPTURE_STEP) for check in own for cause in check.entry.causes]
+        reason, capture = refusal
+        judgements = [NotJudged(cause=cause, reason=reason, capture=capture) for check in own for cause in check.entry.causes]
     meta = view.session.meta
     return SessionDiagnosis(
         name=meta.name,
@@ -93,6 +115,7 @@ def _session(view: RankView, checks: Sequence[Check], catalogue: Catalogue, acro
         healthy=_only(judgements, Healthy),
         not_judged=_only(judgements, NotJudged),
         violations=tuple(violation.detail for violation in view.books.violations),
+        unexplained_ns=unexplained_ns(view, judgements),
     )
 
 
@@ -113,6 +136,7 @@ def _cluster(view: ClusterView, checks: Sequence[Check], unknown: Sequence[str],
         not_judged=(*_only(judgements, NotJudged), *skipped),
         captured_ranks=view.captured_ranks,
         world_size=view.world_size,
+        group_size=max((size for rank in view.ranks if (size := group_size(rank.session)) is not None), default=None),
     )
 
 
@@ -142,13 +166,17 @@ def _widest(view: ClusterView) -> dict[str, int]:
     return {part: max(room[part] for room in rooms) for part in rooms[0]} if rooms else {}
 
 
-def _refusal(view: RankView) -> Text | None:
-    """Why no rule can speak about this rank, or None: without a step, or with books that contradict themselves."""
+def _refusal(view: RankView) -> tuple[Text, Text] | None:
+    """Why no rule can speak about this rank and what to capture, or None: without a step or a device task, or with books that
+    contradict themselves."""
     if view.books.step is None:
-        return _NO_STEP
+        return _NO_STEP, _CAPTURE_STEP
     if view.books.violations:
         detail = view.books.violations[0].detail
-        return Text(f"账目不平，占比不可信：{detail}", f"the books do not balance, so no share can be trusted: {detail}")
+        broken = Text(f"账目不平，占比不可信：{detail}", f"the books do not balance, so no share can be trusted: {detail}")
+        return broken, _CAPTURE_STEP
+    if not any(view.accounting.parts.get(part, 0) for part in ("compute", "comm_exposed", "copy_exposed")):
+        return _NO_DEVICE, _CAPTURE_DEVICE
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kb.domain.text import Text
+from kb.session.session import Table
 
 NO_KERNELS: Final = Text("没有采集到本步的算子明细", "no kernel rows of this step were captured")
 CAPTURE_KERNELS: Final = Text(
@@ -18,8 +19,8 @@ NO_HOST: Final = Text(
     "no host events were captured: what the host did while the device idled is unknown",
 )
 CAPTURE_HOST: Final = Text(
-    "保留 trace_view.json，或用 DB 导出；activities 中加入 ProfilerActivity.CPU",
-    "keep trace_view.json or export the DB, with ProfilerActivity.CPU in activities",
+    "activities 中加入 ProfilerActivity.CPU，并保留 trace_view.json 或用 DB 导出",
+    "ProfilerActivity.CPU in activities, and keep trace_view.json or export the DB",
 )
 NO_PIPES: Final = Text("没有采集流水计数器", "pipe counters were not captured")
 CAPTURE_PIPES: Final = Text("采集时设 AiCMetrics.PipeUtilization", "capture with AiCMetrics.PipeUtilization")
@@ -30,3 +31,8 @@ CAPTURE_COMM: Final = Text(
     "多卡采集，Level1 及以上，保留 communication.json", "capture more than one rank at Level1 or higher and keep communication.json"
 )
 CAPTURE_PLANES: Final = Text("保留 trace_view.json 或用 DB 导出", "keep trace_view.json or export the DB")
+
+
+def untyped(kernels: Table | None) -> Text:
+    """Why kernels cannot be told apart: there are none, or they carry no type."""
+    return NO_KERNELS if kernels is None else NO_TYPES

@@ -105,11 +105,11 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     glossary: tuple[GlossaryRow, ...]
 
     def cause(self, name: str) -> Cause:
-        """A cause by id or alias. Raises NotFoundError naming the nearest ids."""
+        """A cause by id, alias or name in either language. Raises NotFoundError naming the nearest ids."""
         return _resolve(name, self.causes, "cause")
 
     def strategy(self, name: str) -> Strategy:
-        """A strategy by id or alias. Raises NotFoundError naming the nearest ids."""
+        """A strategy by id, alias or name in either language. Raises NotFoundError naming the nearest ids."""
         return _resolve(name, self.strategies, "strategy")
 
     def known_soc(self, name: str) -> Soc | None:
@@ -128,16 +128,25 @@ def _found(name: str, entries: Mapping[str, _Entry]) -> _Entry | None:
     exact = entries.get(name)
     if exact is not None:
         return exact
-    wanted = name.casefold()
-    for entry in entries.values():
-        if wanted == entry.id.casefold() or wanted in (alias.casefold() for alias in entry.aliases):
-            return entry
-    return None
+    wanted = _spelled(name)
+    return next((entry for entry in entries.values() if any(wanted == _spelled(own) for own in _names(entry))), None)
+
+
+def _names(entry: Cause | Strategy | Soc) -> tuple[str, ...]:
+    """Everything an entry is called: its id, its aliases, its name in both languages."""
+    names = (entry.name.zh, entry.name.en) if isinstance(entry.name, Text) else (entry.name,)
+    return (entry.id, *entry.aliases, *filter(None, names))
+
+
+def _spelled(name: str) -> str:
+    return "_".join(name.casefold().replace("-", " ").replace("_", " ").split())
 
 
 def _resolve(name: str, entries: Mapping[str, _Entry], kind: str) -> _Entry:
     found = _found(name, entries)
     if found is not None:
         return found
-    near = difflib.get_close_matches(name, entries, n=3, cutoff=0.4) or sorted(entries)[:5]
-    raise NotFoundError(f"no {kind} named {name!r}", allowed=f"for example {', '.join(near)}", do="pick one of the catalogue's ids")
+    called = {_spelled(own): entry.id for entry in reversed(list(entries.values())) for own in reversed(_names(entry))}
+    near = difflib.get_close_matches(_spelled(name), called, n=3, cutoff=0.4)
+    ids = list(dict.fromkeys(called[match] for match in near)) or sorted(entries)[:5]
+    raise NotFoundError(f"no {kind} named {name!r}", allowed=f"for example {', '.join(ids)}", do="pick one of the catalogue's ids")

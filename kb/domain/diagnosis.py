@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
 
 from kb.domain.accounting import Accounting
 from kb.domain.finding import Finding, Healthy, NotJudged
 from kb.domain.provenance import Origin
+
+UNEXPLAINED_LARGE: Final = 0.05
+"""Share of the step, of the size a launch-bound step begins at, from which unexplained idle time leaves the checks on it open."""
 
 
 class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +33,18 @@ class SessionDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     not_judged: tuple[NotJudged, ...]
     violations: tuple[str, ...] = ()
     """Why the books cannot be trusted; empty when they balance."""
+    unexplained_ns: int = 0
+    """Idle time of unknown cause that no finding claims."""
+
+    def leaves_open(self, findings: Sequence[Finding] = ()) -> bool:
+        """Whether unexplained idle time is large, and a larger loss than any of ``findings``."""
+        step = self.accounting.step_ns
+        least = max((finding.share for finding in findings), default=0.0)
+        return bool(step) and self.unexplained_ns >= max(UNEXPLAINED_LARGE, least) * step
+
+    def saw_device(self) -> bool:
+        """Whether the device did anything in the step: a capture of the host alone says nothing about it."""
+        return any(value for part, value in self.accounting.parts.items() if part in ("compute", "comm_exposed", "copy_exposed"))
 
 
 class ClusterDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +55,8 @@ class ClusterDiagnosis(msgspec.Struct, frozen=True, kw_only=True):
     not_judged: tuple[NotJudged, ...] = ()
     captured_ranks: tuple[int, ...] = ()
     world_size: int | None = None
+    group_size: int | None = None
+    """Ranks of the largest group that tasks name: at least so many there are where no rank states the world size."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +72,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         return (*self.cluster.findings, *sorted(own, key=lambda finding: -finding.exposed_ns))
 
     def has_books(self) -> bool:
-        """Whether any session has a step whose parts add up to it."""
-        return any(session.accounting.step_ns and not session.violations for session in self.sessions)
+        """Whether any session has a step with work of the device, whose parts add up to it."""
+        return any(session.accounting.step_ns and session.saw_device() and not session.violations for session in self.sessions)
 
     def has_fault(self) -> bool:
         """Whether a rule raised, so that the command must exit with status 4."""

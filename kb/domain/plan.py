@@ -7,7 +7,7 @@ import msgspec
 from kb.domain.catalogue import Command, Effort, StrategyId
 from kb.domain.finding import Priority
 from kb.domain.provenance import Provenance
-from kb.domain.recommendation import Effect
+from kb.domain.recommendation import Effect, Per
 from kb.domain.text import Text
 
 
@@ -22,7 +22,8 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
 class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
     """One change: exact commands (each marked verified or not), what to expect, how to check, how to go back.
 
-    ``expected_gain_fraction`` of the step (0..1) lies in ``interval`` at ``interval_level``. ``prerequisites`` must hold before,
+    ``expected_gain_fraction`` of the step (0..1), or of the time of a sample where ``per`` says so, lies in ``interval`` at
+    ``interval_level``. ``prerequisites`` must hold before,
     ``precision_check`` says how to check the outputs (empty: the change cannot touch them). ``files`` are the same commands as files.
     """
 
@@ -45,6 +46,7 @@ class PlanStep(msgspec.Struct, frozen=True, kw_only=True):
     precision_check: Text = Text()
     effects: tuple[Effect, ...] = ()
     files: tuple[PlanFile, ...] = ()
+    per: Per = "step"
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

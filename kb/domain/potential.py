@@ -15,7 +15,7 @@ class Potential(msgspec.Struct, frozen=True, kw_only=True):
     ``reported`` outcomes helped, figures or not. ``provenance`` is the strongest tier, whose outcomes alone ``median`` and
     ``interval`` are of: tiers are never mixed. ``group`` says which cases; ``refs`` are the records, as slug@n.
 
-    Without figures ``median`` and ``interval`` are None.
+    Without figures ``median`` and ``interval`` are None; ``interval`` also for one outcome, which says nothing about the spread.
     """
 
     strategy: StrategyId

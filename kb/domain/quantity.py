@@ -28,6 +28,9 @@ UNITS: Final[dict[str, tuple[str, float]]] = {
 
 _QUANTITY = re.compile(r"\s*([-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(\S*)\s*\Z")
 
+_ENDLESS = re.compile(r"[-+]?(?:nan|inf|infinity)\s*(\S*)", re.IGNORECASE)
+_SIGNED = ("ratio", "temperature")
+
 
 class Quantity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A value and its unit (a key of ``UNITS``)."""
@@ -65,3 +68,18 @@ def parse_quantity(text: str, *, default_unit: str | None = None) -> Quantity:
         raise UsageError(f"{text!r} has no unit", allowed=", ".join(UNITS))
     dimension(unit)
     return Quantity(value=float(match[1].replace(",", "")), unit=unit)
+
+
+def noted(text: str) -> str:
+    """``text`` as somebody noted a figure, trimmed: words, a number, or a number with a unit.
+
+    Raises UsageError for what no figure can be: nan, infinity, a time, size or rate below zero.
+    """
+    found = text.strip()
+    endless = _ENDLESS.fullmatch(found)
+    if endless is not None and (not endless[1] or endless[1] in UNITS):
+        raise UsageError(f"{found!r} is not a figure", allowed="a finite number, as in 90ms or 35%")
+    match = _QUANTITY.match(found)
+    if match is not None and match[2] in UNITS and UNITS[match[2]][0] not in _SIGNED and float(match[1].replace(",", "")) < 0:
+        raise UsageError(f"{found!r} is below zero", allowed="0 or more, as in 90ms")
+    return found

@@ -13,6 +13,7 @@ from kb.domain.text import Text
 
 Target = Literal["latency", "throughput", "memory", "energy"]
 TARGETS: Final[tuple[Target, ...]] = ("latency", "throughput", "memory", "energy")
+Per = Literal["step", "sample"]
 Quality = Literal["latency", "throughput", "memory", "energy", "precision"]
 
 
@@ -58,8 +59,13 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankedStrategy(msgspec.Struct, frozen=True, kw_only=True):
-    """``gain_fraction`` of the step (0..1) and the same in ns; ``interval`` holds it at
-    ``interval_level``; ``provenance`` is the weakest tier among the figures used."""
+    """``gain_fraction`` of the step (0..1), positive saves, and the same in ns; ``interval`` holds it at
+    ``interval_level``; ``provenance`` is the weakest tier among the figures used.
+
+    ``per`` "sample": the strategy puts more samples into a step, so gain, ns and interval are of the time of one sample (in units of
+    the step before); the effect on latency says what becomes of the step. ``answers`` are the causes found in this session that the
+    strategy is for; empty where no finding asks for it.
+    """
 
     id: StrategyId
     cause: CauseId
@@ -74,6 +80,8 @@ class RankedStrategy(msgspec.Struct, frozen=True, kw_only=True):
     simulatable: bool
     rationale: Text = Text()
     effects: tuple[Effect, ...] = ()
+    per: Per = "step"
+    answers: tuple[CauseId, ...] = ()
 
     def effect(self, quality: Quality) -> Effect | None:
         """The effect on one quality; None where nothing is known."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from kb.embed.content import encode_meaningful, unit_rows
 from kb.embed.digest import folder_digest
-from kb.errors import KbError
+from kb.errors import KbError, install
 
 if TYPE_CHECKING:
     from kb.domain.protocols import Vectors
@@ -60,7 +60,7 @@ def _checked_folder(folder: Path) -> Path:
 
 
 def _missing() -> KbError:
-    return KbError("st: models need sentence-transformers", do="pip install 'diagnosis-recipes[transformers]', or use the default embedder")
+    return KbError("st: models need sentence-transformers", do=f"{install('transformers')}; or use the default embedder")
 
 
 def _downloaded(name: str) -> Path:

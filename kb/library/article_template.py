@@ -19,6 +19,7 @@ from kb.domain.template import Check, Template
 from kb.domain.text import Text
 from kb.errors import ContentError
 from kb.library.decoding import decode_json
+from kb.text.slug import slug_of
 
 MARK: Final = "诊断路径"
 """The key by which such a file is recognised."""
@@ -153,6 +154,5 @@ def _number(value: str | float) -> float | None:
 
 
 def _slug(name: str) -> str:
-    """Words of the name joined by hyphens; a name without any gets one from its hash."""
-    words = re.findall(r"[a-z0-9]+", name.lower())
-    return "-".join(words)[:96].strip("-") or f"template-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    """The name as a slug; a name without a letter or digit gets one from its hash."""
+    return slug_of(name, "template") or f"template-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from kb.domain.protocols import Backend
 from kb.domain.sniff import Sniff
-from kb.errors import UnusableCaptureError
+from kb.errors import MalformedInputError, UnusableCaptureError
 from kb.profile.allocation import keep_freed_blocks
 from kb.profile.ascend.backend import ALLOWED, ASCEND
 from kb.profile.ascend.recipes import capture_commands
@@ -65,7 +67,30 @@ def _loaded(path: Path, shown: str) -> tuple[Session, ...]:
     for backend in BACKENDS:
         if backend.sniff(path) is not None:
             return tuple(backend.load(path))
+    if path.suffix.lower() == ".json" and path.is_file():
+        raise _no_trace(path, shown)
     raise UnusableCaptureError(f"{shown}: {_seen(path)}", allowed=f"{ALLOWED}; {CHROME_ALLOWED}; or a .prof file", do=capture_commands())
+
+
+_LARGEST_LOOK: Final = 64 << 20
+"""Bytes of a JSON file that are read to say what it is instead of a trace."""
+
+
+def _no_trace(path: Path, shown: str) -> UnusableCaptureError:
+    """What a JSON file is that no backend knows: whoever has such a file needs no advice on capturing."""
+    trace = "a PyTorch profiler trace, an ONNX Runtime profile, or an Ascend capture"
+    size = path.stat().st_size
+    if not size:
+        return MalformedInputError(f"{shown} is empty", allowed=trace, do="check where the file comes from")
+    if size > _LARGEST_LOOK:
+        return UnusableCaptureError(f"{shown}: JSON, but no profile", allowed=trace, do="name the capture")
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return MalformedInputError(f"{shown}: not JSON: {error}", allowed=trace, do="check where the file comes from, or name the capture")
+    inside = ", ".join(map(repr, list(document)[:4])) if isinstance(document, dict) else ""
+    kind = f"an object with {inside or 'nothing'}" if isinstance(document, dict) else "a list" if isinstance(document, list) else "a value"
+    return UnusableCaptureError(f"{shown}: JSON ({kind[:200]}), but no profile", allowed=trace, do="name the capture")
 
 
 def _inside(seen: Sniff, folder: Path, archive: Path) -> Sniff:

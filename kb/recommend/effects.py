@@ -64,6 +64,11 @@ def with_effects(
 def _latency(item: RankedStrategy, priors: EffectPriors) -> Effect:
     """Of a step: as the gain, but for a change that puts more samples into it."""
     times = priors.batches.get(item.id)
+    if times is None and item.per == "sample":
+        basis = Text(zh="每步的样本更多：单步不会变短", en="more samples a step: the step gets no shorter")
+        ends = min(0.0, item.interval[0]), min(0.0, item.interval[1])
+        return Effect(quality="latency", expected=min(0.0, item.gain_fraction), interval=ends, level=item.interval_level, basis=basis,
+                      provenance=item.provenance)  # fmt: skip
     if times is not None:
         saved = [1.0 - times * (1.0 - gain) for gain in (item.gain_fraction, *item.interval)]
         basis = Text(

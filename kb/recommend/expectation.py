@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from kb.domain.catalogue import Strategy
+import msgspec
+
+from kb.domain.catalogue import CauseId, Strategy
 from kb.domain.finding import Finding
 from kb.domain.provenance import Provenance, rank_of, weakest
 from kb.domain.recommendation import CaseSupport, RankedStrategy
@@ -17,18 +19,29 @@ GROWN: Final[Provenance] = "simulated"
 """Tier of what grown runs say."""
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a strategy can save of the step at most (0..1), and the causes found whose bounds add up to it; without any, it is the part
+    of the step that no finding explains."""
+
+    bound: float
+    causes: tuple[CauseId, ...] = ()
+
+
 def expectation(finding: Finding, strategy: Strategy, support: tuple[Support, ...], step_ns: int, weights: Weights,
-                estimate: Estimate | None = None) -> RankedStrategy:  # fmt: skip
+                estimate: Estimate | None = None, limit: Limit | None = None) -> RankedStrategy:  # fmt: skip
     """The strategy with its expected gain. ``step_ns`` is the length of the step the finding belongs to, ns.
 
     ``estimate`` is what grown runs say; then only cases of a tier as strong count into the figures, claims are listed and no more.
-    Without it, cases are scaled to the finding and never exceed its bound; without cases, a prior part of the bound is expected.
+    It never exceeds ``limit``, by default the finding's own bound. Without it, cases are scaled to the finding, never exceed its bound,
+    and pull the expectation from the prior part of the bound as far as their number and weight carry.
     """
-    if estimate is not None:
-        return _learnt(strategy, finding.cause, support, step_ns, weights, estimate)
-    usable = [item for item in support if item.step_gain is not None and item.weight > 0]
     bound = bound_fraction(finding)
-    gain, interval = _from_cases(usable, bound) if usable else (weights.prior_share_of_bound * bound, (0.0, bound))
+    limit = limit or Limit(bound=bound, causes=(finding.cause,))
+    if estimate is not None:
+        return _learnt(strategy, finding.cause, support, step_ns, weights, estimate, limit)
+    usable = [item for item in support if item.step_gain is not None and item.weight > 0]
+    prior = weights.prior_share_of_bound * bound
+    gain, interval = _from_cases(usable, bound, prior, weights) if usable else (prior, (0.0, bound))
     return RankedStrategy(
         id=strategy.id,
         cause=finding.cause,
@@ -41,23 +54,29 @@ def expectation(finding: Finding, strategy: Strategy, support: tuple[Support, ..
         provenance=weakest(*(item.case.provenance for item in usable)),
         effort=strategy.effort,
         simulatable=strategy.simulatable,
-        rationale=_rationale(usable, bound),
+        rationale=_rationale(usable, bound, per_sample=strategy.id in weights.adds_work),
+        per="sample" if strategy.id in weights.adds_work else "step",
+        answers=(finding.cause,),
     )
 
 
-def unprompted(strategy: Strategy, step_ns: int, weights: Weights, estimate: Estimate) -> RankedStrategy:
-    """A strategy that no finding asks for, on the word of grown runs alone. Its cause is the first it is meant for."""
-    return _learnt(strategy, strategy.addresses[0], (), step_ns, weights, estimate)
+def unprompted(strategy: Strategy, step_ns: int, weights: Weights, estimate: Estimate, limit: Limit) -> RankedStrategy:
+    """A strategy that no finding lists, on the word of grown runs alone. Its cause is the first found that it is for, else the first it
+    is meant for."""
+    cause = (*limit.causes, *strategy.addresses)[0]
+    return _learnt(strategy, cause, (), step_ns, weights, estimate, limit)
 
 
 def _learnt(
-    strategy: Strategy, cause: str, support: tuple[Support, ...], step_ns: int, weights: Weights, estimate: Estimate
+    strategy: Strategy, cause: str, support: tuple[Support, ...], step_ns: int, weights: Weights, estimate: Estimate, limit: Limit
 ) -> RankedStrategy:
     strong = [
         item for item in support if item.step_gain is not None and item.weight > 0 and rank_of(item.case.provenance) >= rank_of(GROWN)
     ]
     gain, (low, high), confidence = _combined(strong, estimate, weights)
-    gain = max(0.0, gain)
+    cut = max(0.0, gain - limit.bound)
+    low -= cut  # what the bound takes from the expectation it takes from the doubt below as well, or none would be left
+    gain = min(max(0.0, gain), limit.bound)
     grown = tuple(
         CaseSupport(ref=run, similarity=round(alike, 4), gain_fraction=own, provenance=GROWN) for run, alike, own in estimate.similar
     )
@@ -66,14 +85,16 @@ def _learnt(
         cause=cause,
         gain_fraction=gain,
         gain_ns=round(gain * step_ns),
-        interval=(min(low, gain), max(high, gain)),
+        interval=(min(low, gain), max(min(high, limit.bound), gain)),
         interval_level=weights.interval_level,
         confidence=confidence,
         cases=(*(item.case for item in support), *grown),
         provenance=weakest(GROWN, *(item.case.provenance for item in strong)),
         effort=strategy.effort,
         simulatable=strategy.simulatable,
-        rationale=_learnt_rationale(estimate, len(strong), adds_work=strategy.id in weights.adds_work),
+        rationale=_learnt_rationale(estimate, len(strong), limit, adds_work=strategy.id in weights.adds_work),
+        per="sample" if strategy.id in weights.adds_work else "step",
+        answers=limit.causes,
     )
 
 
@@ -91,16 +112,22 @@ def _combined(strong: list[Support], estimate: Estimate, weights: Weights) -> tu
     return gain, spread, (estimate.probability * weights.estimate_worth + worked * total) / whole
 
 
-def _from_cases(usable: list[Support], bound: float) -> tuple[float, tuple[float, float]]:
-    """Weighted mean of the rescaled gains; the interval spans the outcomes and always reaches down to no gain
-    while fewer than three cases speak, since one success says little about the next model."""
+def _from_cases(usable: list[Support], bound: float, prior: float, weights: Weights) -> tuple[float, tuple[float, float]]:
+    """Weighted mean of the rescaled gains, drawn towards ``prior`` as long as little evidence speaks; the interval spans the outcomes,
+    and from no gain to the bound while fewer than three records speak, since few successes say little about the next model."""
     total = sum(item.weight for item in usable)
     gains = [(item.step_gain or 0.0, item.weight) for item in usable]
     mean = sum(gain * weight for gain, weight in gains) / total
-    low = min(gain for gain, _ in gains)
-    high = max(gain for gain, _ in gains)
-    few = len(usable) < _FEW
-    return max(0.0, min(mean, bound)), (min(0.0, low) if few else low, bound if few else min(high, bound))
+    drawn = (total * mean + weights.prior_weight * prior) / (total + weights.prior_weight)
+    gain = max(0.0, min(drawn, bound))
+    low = min(own for own, _ in gains)
+    high = max(own for own, _ in gains)
+    few = _records(usable) < _FEW
+    return gain, (min(0.0 if few else min(gain, prior), low), bound if few else max(gain, min(high, bound)))
+
+
+def _records(usable: list[Support]) -> int:
+    return len({item.case.ref for item in usable})
 
 
 _FEW = 3
@@ -115,28 +142,50 @@ def _trust(support: tuple[Support, ...], weights: Weights) -> float:
     )
 
 
-def _rationale(usable: list[Support], bound: float) -> Text:
-    ceiling = f"{100 * bound:.1f} %"
+def _rationale(usable: list[Support], bound: float, *, per_sample: bool) -> Text:
+    told = _of_cases(usable, f"{100 * bound:.1f} %")
+    return Text(zh=f"{told.zh}{_PER_SAMPLE.zh}", en=f"{told.en}{_PER_SAMPLE.en}") if per_sample else told
+
+
+_PER_SAMPLE: Final = Text(
+    zh="；按每个样本计：单步本身不会变短，只是每个样本用时更少",
+    en="; per sample: the step itself gets no shorter, each sample takes less of it",
+)
+
+
+def _of_cases(usable: list[Support], ceiling: str) -> Text:
     if not usable:
         return Text(
             zh=f"案例库中没有可用的收益记录；只知道上限为单步的 {ceiling}，估计值按先验取其一部分",
             en=f"no case with a usable gain; only the bound is known ({ceiling} of the step), the estimate is a prior part of it",
         )
-    count = len(usable)
+    count = _records(usable)
     return Text(
-        zh=f"依据 {count} 个案例，按本次暴露占比换算，上限为单步的 {ceiling}",
-        en=f"from {count} case{'s' * (count > 1)}, rescaled to the share exposed here; bound {ceiling} of the step",
+        zh=f"依据 {count} 个记录，按本次暴露占比换算，证据越少越接近先验；上限为单步的 {ceiling}",
+        en=f"from {count} record{'s' * (count > 1)}, rescaled to the share exposed here and drawn to the prior part the thinner they are; "
+        f"bound {ceiling} of the step",
     )
 
 
-def _learnt_rationale(estimate: Estimate, strong: int, *, adds_work: bool) -> Text:
+def _learnt_rationale(estimate: Estimate, strong: int, limit: Limit, *, adds_work: bool) -> Text:
     count = max(1, round(estimate.outcomes))
     cases_zh = f"，并结合 {strong} 个同级或更强的案例" if strong else ""
     cases_en = f", with {strong} case{'s' * (strong > 1)} as strong or stronger" if strong else ""
-    longer_zh = "；单步本身不会变短，只是每个样本用时更少" if adds_work else ""
-    longer_en = "; the step itself gets no shorter, each sample takes less of it" if adds_work else ""
+    longer = _PER_SAMPLE if adds_work else Text()
+    ceiling = _ceiling(limit)
     return Text(
-        zh=f"相似的仿真运行中约 {count} 个试验结果，按本次暴露占比换算{cases_zh}（每样本设备时间）{longer_zh}",
+        zh=f"相似的仿真运行中约 {count} 个试验结果，按本次暴露占比换算{cases_zh}（每样本设备时间）{longer.zh}；{ceiling.zh}",
         en=f"from about {count} tried outcomes in similar simulated runs, adapted to what is exposed here{cases_en} "
-        f"(device time a sample){longer_en}",
+        f"(device time a sample){longer.en}; {ceiling.en}",
     )
+
+
+def _ceiling(limit: Limit) -> Text:
+    share = f"{100 * limit.bound:.1f} %"
+    if not limit.causes:
+        return Text(
+            zh=f"没有发现指向它；上限为各发现都未解释的部分：单步的 {share}",
+            en=f"no finding asks for it; bound: what no finding explains, {share} of the step",
+        )
+    named = ", ".join(limit.causes)
+    return Text(zh=f"上限为单步的 {share}（{named}）", en=f"bound {share} of the step ({named})")

@@ -73,7 +73,7 @@ def potential(strategy: StrategyId, trials: Sequence[Trial], wanted: Wanted, cat
     return Potential(
         strategy=strategy,
         median=median(gains) if gains else None,
-        interval=_interval(gains) if gains else None,
+        interval=_interval(gains) if len(gains) > 1 else None,
         level=LEVEL,
         n=len(gains),
         reported=len(used),

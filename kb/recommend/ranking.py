@@ -12,7 +12,8 @@ from kb.domain.provenance import rank_of
 from kb.domain.recommendation import Constraints, Excluded, RankedStrategy, Recommendation
 from kb.domain.soc import SocFamily
 from kb.domain.text import Text
-from kb.recommend.expectation import expectation, unprompted
+from kb.recommend.bounds import Bounds, addressed, bounds_of, most_saved, together, unexplained
+from kb.recommend.expectation import Limit, expectation, unprompted
 from kb.recommend.filters import exclusion
 from kb.recommend.learnt import NOTHING, Learnt
 from kb.recommend.support import PastCase, supports
@@ -24,21 +25,24 @@ _UNPROMPTED: Final = Text(
 
 
 def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights, *,
-              family: SocFamily, phase: str | None, learnt: Learnt = NOTHING) -> Recommendation:  # fmt: skip
+              family: SocFamily, phase: str | None, model_type: str | None = None,
+              learnt: Learnt = NOTHING) -> Recommendation:  # fmt: skip
     """Strategies for every finding, best first.
 
-    ``past`` is what search found for this diagnosis, ``family`` the session's SoC family and ``phase`` its phase. ``learnt`` is what
-    grown runs say about this session; strategies that gained in similar runs are then offered although no finding asks for them.
+    ``past`` is what search found for this diagnosis, ``family`` the session's SoC family and ``phase`` and ``model_type`` its model's.
+    ``learnt`` is what grown runs say about this session; strategies that gained in similar runs are then offered although no finding asks
+    for them, bounded by what no finding explains. No gain exceeds the bounds of the findings it answers.
     ``feasible`` is False when the latency limit stays out of reach even if every gain came true, or when every
     strategy was excluded.
     """
-    ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase, learnt)
+    ranked, excluded = _candidates(diagnosis, past, catalogue, constraints, weights, family, phase, model_type, learnt)
     best = _best_per_strategy(ranked)
     # A stable sort: equal expectations keep the catalogue's order, most direct answer first.
-    by_gain = sorted(best, key=lambda item: -_worth(item, constraints, weights, learnt))
+    # Of gains that one bound cuts alike, the one that was learnt to be larger comes first.
+    by_gain = sorted(best, key=lambda item: (-_worth(item, constraints, weights), -_uncut(item, learnt)))
     ordered = _tiers_first(by_gain, weights.equal_fit)
-    closest = _shortfall(diagnosis, ordered, constraints)
-    doubts = _expected_shortfall(diagnosis, ordered, constraints, closest)
+    closest = _shortfall(diagnosis, ordered, constraints, catalogue)
+    doubts = _expected_shortfall(diagnosis, ordered, constraints, catalogue, closest)
     notes = (*_silence(diagnosis, ordered), *_basis(ordered, learnt), *doubts, *_origin(diagnosis))
     blocked = bool(excluded) and not ordered
     return Recommendation(
@@ -50,15 +54,22 @@ def recommend(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catal
     )
 
 
-def _worth(item: RankedStrategy, constraints: Constraints, weights: Weights, learnt: Learnt) -> float:
-    """What an expectation is worth for the target, by its tier."""
-    if constraints.target == "latency" and item.id in weights.adds_work and item.id in learnt.estimates:
+def _worth(item: RankedStrategy, constraints: Constraints, weights: Weights) -> float:
+    """What an expectation is worth for the target, by its tier. More samples in a step make no step shorter."""
+    if constraints.target == "latency" and item.per == "sample":
         return 0.0
     return item.gain_fraction * weights.tier_weight[item.provenance]
 
 
+def _uncut(item: RankedStrategy, learnt: Learnt) -> float:
+    estimate = learnt.estimates.get(item.id)
+    return estimate.gain if estimate is not None else item.gain_fraction
+
+
 def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Catalogue, constraints: Constraints, weights: Weights,
-                family: SocFamily, phase: str | None, learnt: Learnt) -> tuple[list[RankedStrategy], list[Excluded]]:  # fmt: skip
+                family: SocFamily, phase: str | None, model_type: str | None,
+                learnt: Learnt) -> tuple[list[RankedStrategy], list[Excluded]]:  # fmt: skip
+    bounds = bounds_of(diagnosis)
     ranked: list[RankedStrategy] = []
     excluded: list[Excluded] = []
 
@@ -74,15 +85,24 @@ def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Cat
         for identifier in _answers(finding, past):
             strategy = catalogue.strategy(identifier)
             if allowed(strategy):
-                support = supports(finding, strategy.id, past, family, weights)
-                ranked.append(expectation(finding, strategy, support, _step_ns(finding), weights, learnt.estimates.get(strategy.id)))
+                support = supports(finding, strategy.id, past, family, weights, model_type)
+                limit = _limit(strategy, diagnosis, bounds, finding)
+                estimate = learnt.estimates.get(strategy.id)
+                ranked.append(expectation(finding, strategy, support, _step_ns(finding), weights, estimate, limit))
     answered = {item.id for item in ranked} | {item.id for item in excluded}
     for identifier, estimate in learnt.estimates.items():
         known = catalogue.strategies.get(identifier)
         promising = estimate.gain > learnt.least_gain and estimate.probability >= weights.unprompted_odds
         if known is not None and identifier not in answered and promising and allowed(known):
-            ranked.append(unprompted(known, _longest_step(diagnosis), weights, estimate))
+            ranked.append(unprompted(known, _longest_step(diagnosis), weights, estimate, _limit(known, diagnosis, bounds)))
     return ranked, excluded
+
+
+def _limit(strategy: Strategy, diagnosis: Diagnosis, bounds: Bounds, finding: Finding | None = None) -> Limit:
+    """The bounds of all findings that the strategy answers, the one at hand among them; what none explains where it answers none."""
+    own = (finding.cause,) if finding is not None else ()
+    causes = tuple(dict.fromkeys((*own, *addressed(strategy, diagnosis))))
+    return Limit(bound=together(causes, bounds), causes=causes) if causes else Limit(bound=unexplained(bounds))
 
 
 def _basis(ordered: Sequence[RankedStrategy], learnt: Learnt) -> tuple[Text, ...]:
@@ -131,10 +151,10 @@ def _fit(item: RankedStrategy) -> float:
     return max(case.similarity for case in item.cases)
 
 
-def _shortfall(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints) -> Text | None:
+def _shortfall(diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints, catalogue: Catalogue) -> Text | None:
     """How far the latency limit stays away even if every strategy reached the upper end of its interval; None when it can be met."""
     limit = constraints.max_latency_ns
-    remaining = _composed(_longest_step(diagnosis), [(item.cause, item.interval[1]) for item in ordered])
+    remaining = _remaining(diagnosis, [(item, item.interval[1]) for item in ordered], catalogue)
     if limit is None or remaining <= limit:
         return None
     figures = f"{remaining / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
@@ -146,23 +166,18 @@ def _longest_step(diagnosis: Diagnosis) -> int:
     return max((session.accounting.step_ns for session in diagnosis.sessions), default=0)
 
 
-def _composed(step_ns: float, gains: Sequence[tuple[str, float]]) -> float:
-    """The step after gains that each save a fraction of what the earlier ones left. Of several answers to one cause the largest counts:
-    they save the same time."""
-    largest: dict[str, float] = {}
-    for cause, gain in gains:
-        largest[cause] = max(largest.get(cause, 0.0), gain)
-    for gain in largest.values():
-        step_ns *= 1.0 - gain
-    return step_ns
+def _remaining(diagnosis: Diagnosis, gains: Sequence[tuple[RankedStrategy, float]], catalogue: Catalogue) -> float:
+    """The step after all gains of a step, ns; what puts more samples into it makes it no shorter."""
+    own = [(item, gain) for item, gain in gains if item.per == "step"]
+    return _longest_step(diagnosis) * (1.0 - most_saved(own, bounds_of(diagnosis), catalogue))
 
 
 def _expected_shortfall(
-    diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints, closest: Text | None
+    diagnosis: Diagnosis, ordered: Sequence[RankedStrategy], constraints: Constraints, catalogue: Catalogue, closest: Text | None
 ) -> tuple[Text, ...]:
     """A limit that only the upper ends of the intervals meet is said to be uncertain."""
     limit = constraints.max_latency_ns
-    expected = _composed(_longest_step(diagnosis), [(item.cause, item.gain_fraction) for item in ordered])
+    expected = _remaining(diagnosis, [(item, item.gain_fraction) for item in ordered], catalogue)
     if limit is None or closest is not None or expected <= limit:
         return ()
     figures = f"{expected / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"

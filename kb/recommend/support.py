@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
+from msgspec.structs import replace
 
 from kb.domain.case import Case, Hit, Outcome, Result
 from kb.domain.catalogue import StrategyId
@@ -40,10 +43,12 @@ class Support(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def supports(
-    finding: Finding, strategy: StrategyId, past: tuple[PastCase, ...], family: SocFamily, weights: Weights
+    finding: Finding, strategy: StrategyId, past: tuple[PastCase, ...], family: SocFamily, weights: Weights, model_type: str | None = None
 ) -> tuple[Support, ...]:
-    """Outcomes of ``strategy`` against the finding's cause, closest first. Cases of another known SoC family are left out."""
-    found = []
+    """Outcomes of ``strategy`` against the finding's cause, closest first. Cases of another known SoC family are left out, those of
+    another type of model than ``model_type`` count less. A record speaks once, however often it tells of the strategy."""
+    found: list[Support] = []
+    reported: dict[str, list[Support]] = {}
     for item in past:
         if item.record.kind == "card":
             continue  # a card repeats its recipe
@@ -51,10 +56,34 @@ def supports(
             if case.cause != finding.cause or not _same_family(case, family):
                 continue
             own = [outcome for outcome in case.outcomes if outcome.strategy == strategy]
-            found += [_support(finding, case, outcome, item, family, weights) for outcome in own]
+            alike = _alike(case, model_type, weights)
+            found += [_discounted(_support(finding, case, outcome, item, family, weights), alike) for outcome in own]
             if any(outcome.reported_to_work for outcome in own):
-                found += [_used(finding, case, use, item, family, weights) for use in item.uses]
-    return tuple(sorted(found, key=lambda support: -support.weight))
+                uses = [_discounted(_used(finding, case, use, item, family, weights), alike) for use in item.uses]
+                reported.setdefault(item.record.slug, uses)
+    used = [use for uses in reported.values() for use in uses]
+    return tuple(sorted([*_once_a_record(found), *used], key=lambda support: -support.weight))
+
+
+def _alike(case: Case, model_type: str | None, weights: Weights) -> float:
+    own = case.context.model_type
+    return weights.other_model_discount if model_type and own and own != model_type else 1.0
+
+
+def _discounted(support: Support, factor: float) -> Support:
+    return replace(support, weight=support.weight * factor)
+
+
+def _once_a_record(found: list[Support]) -> Iterator[Support]:
+    """One support a record: its mean gain, with the weight of its closest outcome; it worked where all of them did."""
+    own: dict[str, list[Support]] = {}
+    for support in found:
+        own.setdefault(support.case.ref, []).append(support)
+    for parts in own.values():
+        gains = [part.step_gain for part in parts if part.step_gain is not None]
+        closest = max(parts, key=lambda part: (part.step_gain is not None, part.weight))
+        mean = sum(gains) / len(gains) if gains else None
+        yield replace(closest, step_gain=mean, worked=all(part.worked for part in parts if part.step_gain is not None or not gains))
 
 
 def _same_family(case: Case, family: SocFamily) -> bool:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
-from kb.domain.catalogue import EFFORTS, Catalogue, CauseId
+from kb.domain.catalogue import EFFORTS, Catalogue
 from kb.domain.recommendation import Constraints, Excluded, Quality, RankedStrategy, Recommendation
 from kb.domain.text import Text
+from kb.recommend.bounds import Bounds, most_saved
 from kb.recommend.effects import EffectPriors, with_effects
 from kb.recommend.support import PastCase
 
@@ -30,13 +31,14 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def weighed(ranked: Recommendation, past: Sequence[PastCase], catalogue: Catalogue, constraints: Constraints, baseline: Baseline,
-            priors: EffectPriors, found: Container[CauseId]) -> Recommendation:  # fmt: skip
+            priors: EffectPriors, found: Bounds) -> Recommendation:  # fmt: skip
     """``ranked`` with the effects of each strategy, in the order of the target, without those that would break a limit on latency or
-    memory, and with what of the limits cannot be met. ``found`` are the causes that the diagnosis holds."""
+    memory, and with what of the limits cannot be met. ``found`` are the causes that the diagnosis holds, with what
+    removing each can save at most: savings of time are added up a cause, never an alternative twice."""
     told = [with_effects(item, past, catalogue, priors, found=item.cause in found) for item in ranked.strategies]
     breaking = {item.id: reason for item in told if (reason := _breaks(item, constraints, baseline)) is not None}
     kept = _ordered([item for item in told if item.id not in breaking], constraints)
-    missed = _missed(kept, constraints, baseline, latency_told=not ranked.feasible)
+    missed = _missed(kept, constraints, baseline, found, catalogue, latency_told=not ranked.feasible)
     none_left = bool(told) and not kept
     return replace(
         ranked,
@@ -49,6 +51,8 @@ def weighed(ranked: Recommendation, past: Sequence[PastCase], catalogue: Catalog
     )
 
 
+_LEAST_LEFT: Final = 0.001
+"""Of a step; keeps a throughput finite."""
 _NONE_LEFT: Final = Text(zh="约束排除了所有策略", en="the constraints exclude every strategy")
 
 
@@ -58,7 +62,7 @@ def _ordered(items: list[RankedStrategy], constraints: Constraints) -> list[Rank
     if constraints.target == "throughput":
         return items
     if constraints.target == "latency":
-        return sorted(items, key=lambda item: _expected(item, "latency") < 0)
+        return sorted(items, key=lambda item: item.per == "sample" or _expected(item, "latency") < 0)
     return sorted(items, key=lambda item: -_expected(item, constraints.target))
 
 
@@ -82,18 +86,23 @@ def _too_slow(item: RankedStrategy, constraints: Constraints, baseline: Baseline
     )
 
 
-def _missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline, *, latency_told: bool) -> list[Text]:
+def _missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline, found: Bounds, catalogue: Catalogue, *,
+            latency_told: bool) -> list[Text]:  # fmt: skip
     """What cannot be met even at every bound; latency only where the ranking has not said so already."""
-    latency = None if latency_told else _latency_missed(items, constraints, baseline)
-    texts = latency, _memory_missed(items, constraints, baseline), _throughput_missed(items, constraints, baseline)
+    latency = None if latency_told else _latency_missed(items, constraints, baseline, found, catalogue)
+    throughput = _throughput_missed(items, constraints, baseline, found, catalogue)
+    texts = latency, _memory_missed(items, constraints, baseline), throughput
     return [text for text in texts if text is not None]
 
 
-def _latency_missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline) -> Text | None:
+def _latency_missed(
+    items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline, found: Bounds, catalogue: Catalogue
+) -> Text | None:
     limit = constraints.max_latency_ns
     if limit is None:
         return None
-    least = _left(baseline.latency_ns, [effect.interval[1] or 0.0 for item in items if (effect := item.effect("latency")) is not None])
+    saved = [(item, effect.interval[1] or 0.0) for item in items if (effect := item.effect("latency")) is not None]
+    least = baseline.latency_ns * (1.0 - most_saved(saved, found, catalogue))
     if least <= limit:
         return None
     figures = f"{least / 1e6:.1f} ms", f"{limit / 1e6:.1f} ms"
@@ -130,11 +139,13 @@ def _memory_missed(items: Sequence[RankedStrategy], constraints: Constraints, ba
     )
 
 
-def _throughput_missed(items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline) -> Text | None:
+def _throughput_missed(
+    items: Sequence[RankedStrategy], constraints: Constraints, baseline: Baseline, found: Bounds, catalogue: Catalogue
+) -> Text | None:
     limit, now = constraints.min_throughput, baseline.throughput
     if limit is None or now is None:
         return None
-    most = now / _left(1.0, [item.interval[1] for item in items])
+    most = now / max(_LEAST_LEFT, 1.0 - most_saved([(item, item.interval[1]) for item in items], found, catalogue))
     if most >= limit:
         return None
     return Text(

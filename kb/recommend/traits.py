@@ -37,12 +37,15 @@ _LAUNCH_LAYERS: Final = ("node",)
 _SMALL: Final = 1e-9
 
 
-def traits(sessions: Sequence[Session], diagnosis: Diagnosis, socs: Mapping[str, Soc]) -> Traits:
-    """The traits of one input. The rank with the longest step speaks for the kernels; findings of all ranks count."""
+def traits(sessions: Sequence[Session], diagnosis: Diagnosis, socs: Mapping[str, Soc], views: Sequence[RankView] = ()) -> Traits:
+    """The traits of one input. The rank with the longest step speaks for the kernels; findings of all ranks count.
+
+    ``views`` are those the diagnosis was made from, one a session; without them the session is accounted for again.
+    """
     place = max(range(len(sessions)), key=lambda number: diagnosis.sessions[number].accounting.step_ns, default=None)
     if place is None or not diagnosis.sessions[place].accounting.step_ns:
         return {}
-    view = rank_view(sessions[place], load_classes(), socs)
+    view = views[place] if views else rank_view(sessions[place], load_classes(), socs)
     found = dict(_context(view))
     found.update({part: diagnosis.sessions[place].accounting.share(part) for part in PARTS})
     found.update(_bounds(diagnosis))
@@ -100,16 +103,18 @@ def _kernels(view: RankView) -> Iterator[tuple[str, float]]:
         yield f"share.{name}", float(spent[mask].sum() / step)
     if view.typed():
         for role in _ROLES:
-            mask = view.role(own, role)
+            mask = view.role(kernels, role)[~calls]
             yield f"role.{role}", float(spent[mask].sum() / step)
             if role in ("elementwise", "layout", "cast", "norm"):
                 yield f"count.{role}", float(mask.mean())
         transfer = matching(view.session, own["op_type"], ("TransData",))
         yield "role.transdata", float(spent[transfer].sum() / step)
-    yield from _counters(view, own, spent, engines, step)
+    products = view.role(kernels, "product")[~calls] if view.typed() else np.zeros(len(own), np.bool_)
+    yield from _counters(view, own, spent, engines, products, step)
 
 
-def _counters(view: RankView, own: Table, spent: Floats, engines: Mapping[str, Array], step: float) -> Iterator[tuple[str, float]]:
+def _counters(view: RankView, own: Table, spent: Floats, engines: Mapping[str, Array], products: Array,
+              step: float) -> Iterator[tuple[str, float]]:  # fmt: skip
     cube, vector = engines["cube"] | engines["mix"], engines["vector"]
     for column, mask in (("aic_mac_ratio", cube), ("aic_mte1_ratio", cube), ("aic_mte2_ratio", cube), ("aic_fixpipe_ratio", cube),
                          ("aiv_vec_ratio", vector), ("aiv_mte2_ratio", vector), ("aiv_mte3_ratio", vector),
@@ -128,7 +133,6 @@ def _counters(view: RankView, own: Table, spent: Floats, engines: Mapping[str, A
         yield "cores.cube", _mean(np.minimum(own["block"] / view.cube_cores, 1.0), spent, cube)
     if "block" in own and view.vector_cores:
         yield "cores.vector", _mean(np.minimum(own["block"] / view.vector_cores, 1.0), spent, vector)
-    products = view.role(own, "product") if view.typed() else np.zeros(len(own), np.bool_)
     for column, name, pattern in (("input_formats", "blocked", r".*NZ.*"), ("input_dtypes", "single", r"(FLOAT|FLOAT32)(;.*)?"),
                                   ("input_dtypes", "int8", r"INT8.*")):  # fmt: skip
         if column in own:

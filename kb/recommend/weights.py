@@ -18,6 +18,8 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     family_unknown_discount: float
     prior_share_of_bound: float
     prior_confidence: float
+    prior_weight: float
+    other_model_discount: float
     case_saturation: float
     interval_level: float
     equal_fit: float

@@ -111,7 +111,7 @@ def _row(item: RankedStrategy, catalogue: Catalogue, words: Labels) -> tuple[str
     return (
         f"{catalogue.strategy(item.id).name.pick(words.lang)} ({item.id})",
         item.cause,
-        f"{percent(item.gain_fraction)} = {duration(item.gain_ns)}",
+        f"{percent(item.gain_fraction)} = {duration(item.gain_ns)}{words('per.sample') if item.per == 'sample' else ''}",
         f"[{percent(low)}, {percent(high)}] @ {item.interval_level:.0%}",
         words(f"provenance.{item.provenance}"),
         item.effort,

@@ -68,7 +68,7 @@ def read_archive(data: bytes, *, source: str) -> Report:
         raise MalformedInputError(f"{source}: its record is damaged: {error}", do=_AGAIN) from error
     breach = next(breaches(report), None)
     if breach is not None:
-        raise MalformedInputError(f"{source}: its record cannot be drawn: {breach}", do=_AGAIN)
+        raise MalformedInputError(f"{source}: its record cannot be shown: {breach}", do=_AGAIN)
     return report
 
 

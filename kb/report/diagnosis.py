@@ -10,6 +10,7 @@ from kb.domain.diagnosis import ClusterDiagnosis, Diagnosis, SessionDiagnosis
 from kb.domain.finding import Finding, Healthy, NotJudged
 from kb.domain.text import Lang
 from kb.report.document import Block, Bullets, Document, Heading, Note, Paragraph, TableBlock
+from kb.report.evidence_names import evidence_name
 from kb.report.labels import Labels, labels
 from kb.report.numbers import duration, percent
 
@@ -35,6 +36,14 @@ def _session(session: SessionDiagnosis, catalogue: Catalogue, words: Labels) -> 
     if session.accounting.preparing_ns:
         facts.append(f"{words('preparing')}: {duration(session.accounting.preparing_ns)}")
     yield Bullets((*facts, *(note.pick(words.lang) for note in session.accounting.notes)))
+    if session.leaves_open(session.findings):
+        spent, share = duration(session.unexplained_ns), percent(session.unexplained_ns / session.accounting.step_ns)
+        yield Paragraph(
+            words.either(
+                f"未解释的损失：空闲 {spent}（{share}），原因未知，大于下面任何一项发现",
+                f"not explained: {spent} ({share}) idle, cause unknown; more than any finding below",
+            )
+        )
     if not session.findings:
         yield Paragraph(words("no_findings"))
     yield from _judgements(session.findings, session.healthy, session.not_judged, catalogue, words)
@@ -62,7 +71,7 @@ def _cluster(cluster: ClusterDiagnosis, catalogue: Catalogue, words: Labels) -> 
     if not (cluster.findings or cluster.healthy or cluster.not_judged):
         return
     captured = len(cluster.captured_ranks)
-    of = str(cluster.world_size) if cluster.world_size is not None else "?"
+    of = str(cluster.world_size or cluster.group_size or "?")
     yield Heading(2, f"{words('cluster')} ({words.either(f'采集到 {captured} / {of} 张卡', f'{captured} of {of} ranks captured')})")
     yield from _judgements(cluster.findings, cluster.healthy, cluster.not_judged, catalogue, words)
 
@@ -97,7 +106,7 @@ def _finding(finding: Finding, catalogue: Catalogue, words: Labels) -> Iterator[
         )
     )
     shown = finding.evidence[:_EVIDENCE_SHOWN]
-    rows = tuple((item.file, str(item.row), item.metric, f"{item.value} {item.unit}".strip()) for item in shown)
+    rows = tuple((item.file, str(item.row), evidence_name(item.metric, words.lang), f"{item.value} {item.unit}".strip()) for item in shown)
     yield TableBlock((words("evidence"), "#", words("metric"), ""), rows, right=(1, 3))
     if len(finding.evidence) > len(shown):
         more = len(finding.evidence) - len(shown)

@@ -28,6 +28,15 @@ def format_of(path: Path) -> str:
     raise UsageError(f"{path.name}: no report format ends like this", allowed=", ".join(SUFFIXES), do="choose the ending you want")
 
 
+def lacking(suffix: str) -> KbError | None:
+    """Why this installation cannot write the format, as the error to raise; None where it can."""
+    if suffix != ".pdf":
+        return None
+    from kb.report.pdf.renderer import pdf_absent, pdf_possible
+
+    return None if pdf_possible() else pdf_absent()
+
+
 def rendered(report: Report, suffix: str, catalogue: Catalogue, lang: Lang, *, interactive: bool = True) -> str | bytes:
     """The file's content. HTML, PDF and JSON carry the report's record, so that they can be opened again.
 

@@ -15,7 +15,7 @@ def health_document(health: Health, lang: Lang) -> Document:
     """Everything ``health`` says, in ``lang``."""
     words = labels(lang)
     blocks: list[Block] = [Heading(1, f"{words('capture_health')}: {words(f'health.{health.verdict}')}")]
-    of = "?" if health.world_size is None else str(health.world_size)
+    of = str(health.world_size or health.group_size or "?")
     captured = len(health.captured_ranks)
     reasons = tuple(reason.pick(lang) for reason in health.reasons)
     blocks.append(Bullets((words.either(f"采集到 {captured} / {of} 张卡", f"{captured} of {of} ranks captured"), *reasons)))

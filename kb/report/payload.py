@@ -29,6 +29,7 @@ def diagnosis_payload(diagnosis: Diagnosis) -> dict[str, Any]:
             "not_judged": [_not_judged(item) for item in cluster.not_judged],
             "captured_ranks": list(cluster.captured_ranks),
             "world_size": cluster.world_size,
+            "group_size": cluster.group_size,
         },
         "template": diagnosis.template,
     }
@@ -48,6 +49,7 @@ def _session(session: SessionDiagnosis) -> dict[str, Any]:
         "accounting_ns": {part: books.parts.get(part, 0) for part in PARTS},
         "splits_ns": books.splits,
         "accounting_source": books.source,
+        "unexplained_ns": session.unexplained_ns,
         "violations": list(session.violations),
         "notes": [plain(note) for note in books.notes],
         "findings": [_finding(finding) for finding in session.findings],

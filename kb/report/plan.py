@@ -42,7 +42,8 @@ def _step(number: int, step: PlanStep, words: Labels) -> Iterator[Block]:
 def _facts(step: PlanStep, words: Labels) -> Iterator[str]:
     tier = words(f"provenance.{step.provenance}")
     interval = f" [{percent(step.interval[0])}, {percent(step.interval[1])}] @ {step.interval_level:.0%}" if step.interval else ""
-    yield f"{words('expected')}: {percent(step.expected_gain_fraction)}{interval} ({tier})"
+    per = words("per.sample") if step.per == "sample" else ""
+    yield f"{words('expected')}: {percent(step.expected_gain_fraction)}{per}{interval} ({tier})"
     if step.effort is not None:
         yield f"{words('effort')}: {step.effort}"
         yield words("plan.simulatable") if step.simulatable else words("plan.not_simulatable")

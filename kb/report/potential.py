@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kb.domain.catalogue import Catalogue
 from kb.domain.potential import Potential
-from kb.domain.text import Lang
+from kb.domain.text import Lang, Text
 from kb.report.document import Block, Bullets, Document, Note, Paragraph
 from kb.report.labels import labels
-from kb.report.numbers import signed_percent
+from kb.report.numbers import percent
 
 _REFS = 10
 
@@ -18,12 +18,20 @@ def potential_document(found: Potential, catalogue: Catalogue, lang: Lang) -> Do
     strategy = catalogue.strategy(found.strategy)
     name, tier = strategy.name.pick(lang), words(f"provenance.{found.provenance}")
     blocks: list[Block] = []
-    if found.median is None or found.interval is None:
+    if found.median is None:
         blocks.append(Note("caution", words.either(f"{name}：没有带数字的案例", f"{name}: no case with figures")))
     else:
-        low, high = (signed_percent(-saved) for saved in found.interval)
-        figure = f"{signed_percent(-found.median)} [{low}, {high}]"
-        blocks.append(Paragraph(words.either(f"{name}：{figure}，{found.n} 个案例，{tier}", f"{name}: {figure}, {found.n} cases, {tier}")))
+        cases = "1 case" if found.n == 1 else f"{found.n} cases"
+        interval = f" [{percent(found.interval[0])}, {percent(found.interval[1])}]" if found.interval else ""
+        unknown = Text() if found.interval else Text(zh="，区间未知", en=", interval unknown")
+        figure = f"{percent(found.median)}{interval}"
+        blocks.append(
+            Paragraph(
+                words.either(
+                    f"{name}：节省 {figure}，{found.n} 个案例{unknown.zh}，{tier}", f"{name}: saves {figure}, {cases}{unknown.en}, {tier}"
+                )
+            )
+        )
     counts = ", ".join(f"{words(f'provenance.{own}')} {count}" for own, count in found.tiers.items())
     blocks.append(
         Bullets(

@@ -13,6 +13,7 @@ from kb.domain.finding import Finding, Healthy, NotJudged
 from kb.domain.provenance import Origin
 from kb.domain.text import Text
 from kb.errors import MalformedInputError
+from kb.report.plausibility import impossibilities
 
 
 class _Session(msgspec.Struct, frozen=True):
@@ -33,6 +34,8 @@ class _Session(msgspec.Struct, frozen=True):
     splits_ns: Mapping[str, Mapping[str, int]] = {}
     accounting_source: str = ""
     notes: tuple[Text, ...] = ()
+    violations: tuple[str, ...] = ()
+    unexplained_ns: int = 0
 
 
 class _Diagnosis(msgspec.Struct, frozen=True):
@@ -47,12 +50,20 @@ def is_diagnosis(document: Any) -> bool:
 
 
 def diagnosis_in(document: Mapping[str, Any], *, source: str) -> Diagnosis:
-    """The diagnosis in decoded JSON. Raises MalformedInputError naming the place that does not fit."""
+    """The diagnosis in decoded JSON. Raises MalformedInputError naming the place that does not fit or cannot be true."""
     try:
         read = msgspec.convert(document, _Diagnosis)
     except msgspec.ValidationError as error:
         raise MalformedInputError(f"{source}: not a saved diagnosis: {error}", do="write it with kb diagnose --json") from error
-    return Diagnosis(sessions=tuple(map(_session, read.sessions)), cluster=read.cluster, template=read.template)
+    diagnosis = Diagnosis(sessions=tuple(map(_session, read.sessions)), cluster=read.cluster, template=read.template)
+    impossible = next(impossibilities(diagnosis), None)
+    if impossible is not None:
+        raise MalformedInputError(
+            f"{source}: not a diagnosis that can be true: {impossible}",
+            allowed="times of 0 ns or more, shares within 0..1, parts that add up to the step",
+            do="write it again with kb diagnose --json",
+        )
+    return diagnosis
 
 
 def _session(read: _Session) -> SessionDiagnosis:
@@ -75,4 +86,6 @@ def _session(read: _Session) -> SessionDiagnosis:
         findings=read.findings,
         healthy=read.healthy,
         not_judged=read.not_judged,
+        violations=read.violations,
+        unexplained_ns=read.unexplained_ns,
     )

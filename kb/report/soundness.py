@@ -7,6 +7,7 @@ from itertools import chain
 
 from kb.report.figures import Curves, Frame, Roofline, Timeline
 from kb.report.pictures.facts import SessionFacts
+from kb.report.plausibility import impossibilities
 from kb.report.report import Report
 
 _DEEPEST = 64
@@ -14,7 +15,9 @@ _DEEPEST = 64
 
 
 def breaches(report: Report) -> Iterator[str]:
-    """Every reason why the report's pictures cannot be drawn; none for a report of ours."""
+    """Every reason why the report cannot be shown: impossible numbers, pictures that cannot be drawn; none for a report of ours."""
+    if report.diagnosis is not None:
+        yield from impossibilities(report.diagnosis)
     for item in (*report.facts, *((report.after,) if report.after is not None else ())):
         yield from (f"{item.name[:80]}: {reason}" for reason in _of(item))
 

@@ -7,13 +7,14 @@ hundred thousand rows no index is faster.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from kb.domain.protocols import Embedder, Store
+from kb.embed.blas import Blas
 from kb.index.cache import current_parts
 from kb.index.rows import rows_of
 from kb.search.corpus import CODES, Corpus
@@ -44,6 +45,9 @@ class VectorView:
     starts: Ids
     counts: Ids
     blocks: tuple[Vectors, ...]
+    blas: Blas = field(default_factory=Blas, repr=False, compare=False)
+    """One thread while a question is answered: reading the rows is what takes the time, and a second thread of BLAS spins for some
+    8 ms after each product."""
 
     @property
     def vectors(self) -> Vectors:

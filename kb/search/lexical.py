@@ -42,8 +42,8 @@ class Lexical(msgspec.Struct, frozen=True):
             for place, own in parts.items():
                 ways = [{token: held[token][place] for token in way if place in held[token]} for way in concept.ways]
                 settled_by_own = concept.asked and len(ways[0]) == len(concept.ways[0])
-                worth = [sum(way.values()) for way in ways]
-                own.update(ways[0] if settled_by_own else ways[worth.index(max(worth))])
+                best = ways[0] if settled_by_own else max(ways, key=_worth)
+                own.update(best)
         return parts
 
     def _held(self, token: str, places: Iterable[int], weights: Weights) -> dict[int, float]:
@@ -67,6 +67,10 @@ class Lexical(msgspec.Struct, frozen=True):
         own = sum(self.idf[word] for word in self.question.words if word in found)
         rows = len({row for token, row in self.question.added.items() if token in found})
         return min(1.0, (own + rows * total / len(self.question.words)) / total)
+
+
+def _worth(way: Mapping[str, float]) -> float:
+    return sum(way.values())
 
 
 def score_lexical(question: Question, candidates: Candidates, weights: Weights, *, arrays: bool = False) -> Lexical:

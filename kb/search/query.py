@@ -128,7 +128,15 @@ def _meaning(question: Question, store: Store, embedder: Embedder, candidates: C
     coarse = None if vectors is None or isinstance(vectors, VectorView) else vectors
     known = coarse.view if coarse is not None else vectors if isinstance(vectors, VectorView) else None
     view = current(known, store, embedder)
-    vector = asked = embedder.encode_query(question.text)
+    vector = embedder.encode_query(question.text)
+    with view.blas.single():
+        return _compared(question, vector, view, coarse if coarse is not None and view is coarse.view else None, embedder, candidates,
+                         catalogue, weights, hints)  # fmt: skip
+
+
+def _compared(question: Question, vector: Vectors, view: VectorView, coarse: CoarseView | None, embedder: Embedder,
+              candidates: Candidates, catalogue: Catalogue, weights: Weights, hints: Hints | None) -> _Meaning:  # fmt: skip
+    asked = vector
     guessed: tuple[Guess, ...] = ()
     names = None
     if hints is not None and hints.model_id == embedder.model_id and vector.any():
@@ -137,7 +145,7 @@ def _meaning(question: Question, store: Store, embedder: Embedder, candidates: C
         guessed = guesses(question, vector, hints, weights)
         asked = turned(vector, guessed, hints, weights)
         names = score_lexical(named(guessed, catalogue, hints), candidates, replace(weights, lexical=weights.guess), arrays=True).scores
-    scores = _cosines(asked, view, coarse if coarse is not None and view is coarse.view else None, candidates, embedder, weights)
+    scores = _cosines(asked, view, coarse, candidates, embedder, weights)
     return _Meaning(vector, view, scores, guessed, names)
 
 

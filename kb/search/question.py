@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Set
+from functools import cached_property
 from typing import Final
 
 import msgspec
@@ -33,7 +34,7 @@ class Concept(msgspec.Struct, frozen=True):
     share: float = 1.0
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class Question(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """``text`` is what the embedder reads. ``words`` are its lexical tokens, ``concepts`` what they and the glossary ask for (no
     token belongs to two). ``notes`` tell the reader what was changed."""
 
@@ -47,7 +48,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
         """All tokens to look up."""
         return (*self.words, *self.added)
 
-    @property
+    @cached_property
     def added(self) -> Mapping[str, str]:
         """Tokens that are not of the query, each with the id of the glossary row that brought it."""
         own = set(self.words)

@@ -74,11 +74,11 @@ def top_places(places: npt.NDArray[np.intp], values: npt.NDArray[np.floating], i
 
 
 def _kept(found: Postings, langs: npt.NDArray[np.uint8] | None) -> tuple[Places, Floats]:
-    places, counts = np.asarray(found[0], np.uint32), np.asarray(found[1], np.float64)
-    if langs is None:
-        return places, counts
-    chosen = langs[places] > 0
-    return places[chosen], counts[chosen]
+    places, counts = np.asarray(found[0], np.uint32), np.asarray(found[1], np.uint32)
+    if langs is not None:
+        chosen = langs[places] > 0
+        places, counts = places[chosen], counts[chosen]
+    return places, counts.astype(np.float64)
 
 
 def _best_way(

@@ -14,6 +14,7 @@ from kb.domain.provenance import Origin
 from kb.domain.text import Text
 from kb.session import soundness
 from kb.session.meta import STEP_ORACLE, Missing, Violation
+from kb.session.ranks import group_size
 from kb.session.session import Session, Table
 
 Verdict = Literal["good", "usable", "unusable"]
@@ -65,7 +66,8 @@ class SessionHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict over all sessions. ``reasons`` say why it is not ``good``; ``world_size`` None = stated nowhere."""
+    """The verdict over all sessions. ``reasons`` say why it is not ``good``; ``world_size`` None = stated nowhere, and then
+    ``group_size`` is a lower bound of it from the tasks of communication (None = they name no peer)."""
 
     verdict: Verdict
     sessions: tuple[SessionHealth, ...]
@@ -73,6 +75,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     world_size: int | None
     disabled: tuple[Disabled, ...]
     reasons: tuple[Text, ...]
+    group_size: int | None = None
 
 
 def assess(sessions: Sequence[Session]) -> Health:
@@ -85,7 +88,8 @@ def assess(sessions: Sequence[Session]) -> Health:
     ranks = tuple(sorted({part.rank for part in parts if part.rank is not None}))
     sizes = {session.meta.world_size for session in sessions if session.meta.world_size is not None}
     world_size = max(sizes, default=None)
-    reasons = (*_cluster_reasons(parts, ranks, world_size, len(sizes)),)
+    group = max((size for session in sessions if (size := group_size(session)) is not None), default=None)
+    reasons = (*_cluster_reasons(parts, ranks, world_size, len(sizes), group),)
     return Health(
         verdict=_verdict(parts, reasons),
         sessions=parts,
@@ -93,6 +97,7 @@ def assess(sessions: Sequence[Session]) -> Health:
         world_size=world_size,
         disabled=tuple(_disabled(sessions, parts)),
         reasons=reasons,
+        group_size=group,
     )
 
 
@@ -201,7 +206,9 @@ def _damage_reasons(session: Session, negative: int, overlapping: int, kernels: 
         yield Text(f"同一流上有 {overlapping} 个算子重叠", f"{overlapping} kernels overlap on their stream")
 
 
-def _cluster_reasons(parts: Sequence[SessionHealth], ranks: Sequence[int], world_size: int | None, sizes: int) -> Iterator[Text]:
+def _cluster_reasons(
+    parts: Sequence[SessionHealth], ranks: Sequence[int], world_size: int | None, sizes: int, group: int | None
+) -> Iterator[Text]:
     if not parts:
         yield Text("没有会话", "no session")
         return
@@ -212,7 +219,12 @@ def _cluster_reasons(parts: Sequence[SessionHealth], ranks: Sequence[int], world
         yield Text(f"重复的卡：{'、'.join(twice)}", f"ranks captured more than once: {', '.join(twice)}")
     if sizes > 1:
         yield Text("各卡给出的总卡数不一致", "the ranks state different world sizes")
-    if world_size is None:
+    if world_size is None and group is not None and len(ranks) < group:
+        yield Text(
+            f"总卡数没有写明；通信任务涉及 {group} 张卡，只采集了 {len(ranks)} 卡",
+            f"the world size is stated nowhere; its communication names {group} ranks, {len(ranks)} of them captured",
+        )
+    elif world_size is None:
         yield Text("总卡数未知，不能确认各卡齐全", "the world size is unknown, so missing ranks cannot be excluded")
     elif len(ranks) < world_size:
         yield Text(f"{world_size} 卡中只采集了 {len(ranks)} 卡", f"{len(ranks)} of {world_size} ranks captured")

@@ -1,25 +1,24 @@
-"""Search over numeric knobs with Optuna's tree-structured Parzen estimator, beginning where the casebook points."""
+"""Search over numeric knobs, beginning where the casebook points: with Optuna where it is installed, else by coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Literal
 
 import msgspec
 
 from kb.domain.catalogue import StrategyId
 from kb.domain.recommendation import Constraints
 from kb.domain.text import Text
-from kb.errors import KbError
 from kb.profile.simulated.options import Options
 from kb.profile.simulated.twins import TWINS
 from kb.tune.figures import Figures
 from kb.tune.judging import cost, excess
+from kb.tune.sampling import sampled, walked
 from kb.tune.space import Choice, Knob, turned, value_of
 
-if TYPE_CHECKING:
-    from optuna.study import Study
-
+Method = Literal["optuna", "coordinates"]
 Try = Callable[[Options, str], tuple[Figures | None, float]]
 """Figures of options (None when they cannot run) and the noise against the state the search began from."""
 MISSED_WEIGHT = 10.0
@@ -85,14 +84,14 @@ def search(
     seeds: Sequence[Suggestion],
     trials: int,
     seed: int,
+    method: Method,
 ) -> Found:
     """At most ``trials`` distinct settings, the seeds first. Deterministic for equal answers of ``attempt``."""
-    study = _study(seed)
-    for suggestion in seeds:
-        study.enqueue_trial(dict(suggestion.values), skip_if_exists=True)
+    ask = sampled if method == "optuna" else walked
+    starts = [suggestion.values for suggestion in seeds]
     seen: dict[Options, tuple[Figures | None, float]] = {}
     best: tuple[float, Mapping[str, Choice]] | None = None
-    for values, tell in _asked(study, space, 4 * trials):
+    for values, tell in ask(space, starts, seed=seed, most=4 * trials):
         changed = turned(options, values)
         if changed not in seen:
             if len(seen) >= trials:
@@ -118,34 +117,9 @@ def score_of(figures: Figures, present: Figures, constraints: Constraints) -> fl
     return MISSED_WEIGHT * excess(constraints, figures) + cost(target, figures) / max(cost(target, present), 1e-9)
 
 
-def _study(seed: int) -> Study:
-    try:
-        import optuna
-    except ImportError as error:
-        raise KbError(
-            "numeric knobs need Optuna", do='install it with pip install "diagnosis-recipes[tune]", or tune with --no-knobs'
-        ) from error
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=6, multivariate=False)
-    return optuna.create_study(direction="minimize", sampler=sampler)
-
-
-def _asked(study: Study, space: Sequence[Knob], most: int) -> Iterator[tuple[Mapping[str, Choice], Callable[[float | None], None]]]:
-    """Settings to try, each with the function that takes its score (None = it could not run)."""
-    from optuna.distributions import BaseDistribution, CategoricalDistribution
-    from optuna.trial import TrialState
-
-    choices: dict[str, BaseDistribution] = {knob.name: CategoricalDistribution(knob.values) for knob in space}
-    for _ in range(most):
-        trial = study.ask(choices)
-
-        def tell(score: float | None, number: int = trial.number) -> None:
-            if score is None:
-                study.tell(number, state=TrialState.FAIL)
-            else:
-                study.tell(number, score)
-
-        yield trial.params, tell
+def method_here() -> Method:
+    """How this installation searches: Optuna is an extra."""
+    return "optuna" if find_spec("optuna") is not None else "coordinates"
 
 
 def _described(values: Mapping[str, Choice]) -> str:

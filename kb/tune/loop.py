@@ -18,7 +18,7 @@ from kb.session.session import Session
 from kb.tune.figures import Figures
 from kb.tune.journal import Entry, Journal
 from kb.tune.judging import Limit, judge, limits_of
-from kb.tune.knobs import Suggestion, search, suggestions
+from kb.tune.knobs import Method, Suggestion, method_here, search, suggestions
 from kb.tune.space import Choice, Cut, Knob, cut_space, default_space, turned
 from kb.tune.stepping import changed_options, conflicts
 from kb.tune.trials import Bounds, BudgetSpentError, Trials
@@ -52,7 +52,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """A whole run. ``changed`` options with both values; ``by_hand`` strategies were recommended but are not simulated;
-    ``seeds`` are the starting points of the numeric search. ``trials`` counts all, ``replayed`` those the journal answered."""
+    ``seeds`` are the starting points of the numeric search, ``method`` how it went ("" without one).
+    ``trials`` counts all, ``replayed`` those the journal answered."""
 
     baseline: Figures
     best: Figures
@@ -64,6 +65,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     by_hand: tuple[StrategyId, ...]
     cuts: tuple[Cut, ...]
     seeds: tuple[Suggestion, ...]
+    method: Method | Literal[""] = ""
     stop: Stop
     trials: int
     replayed: int
@@ -88,16 +90,18 @@ def tune(
     space: Sequence[Knob] | None = None,
     knobs: bool = True,
     strategies: bool = True,
+    method: Method | None = None,
 ) -> tuple[Tuning, Session]:
     """Tune ``setup`` and return what happened and the last profile.
 
     The run ends as soon as limits that were missed at first all hold; limits that hold from the start only bound it. ``space``
-    None is the usual one for the run; ``knobs`` False leaves numbers alone, ``strategies`` False everything else. Deterministic
-    for equal inputs and casebook; with a journal of an earlier run the same trials are not run again. KeyboardInterrupt passes
-    through with every finished trial kept. Raises what simulating the baseline raises.
+    None is the usual one for the run; ``knobs`` False leaves numbers alone, ``strategies`` False everything else. Numbers are
+    searched by ``method``, None: with Optuna where it is installed. Deterministic for equal inputs, method and casebook; with a
+    journal of an earlier run the same trials are not run again. KeyboardInterrupt passes through with every finished trial kept.
+    Raises what simulating the baseline raises.
     """
     trials = Trials(setup, rank, journal, bounds)
-    run = _Loop(trials, catalogue, constraints, advise, progress, space)
+    run = _Loop(trials, catalogue, constraints, advise, progress, space, method or method_here())
     stop = run.until_done(knobs=knobs, strategies=strategies)
     return run.result(stop), trials.session(run.options)
 
@@ -113,9 +117,10 @@ class _Loop:
         advise: Advise,
         progress: Progress,
         space: Sequence[Knob] | None,
+        method: Method,
     ) -> None:
         self.trials, self.catalogue, self.constraints, self.advise, self.progress = trials, catalogue, constraints, advise, progress
-        self.space = space
+        self.space, self.method = space, method
         self.options = trials.setup.options
         first = trials.session(self.options)
         entry = trials.run(self.options, "baseline", first.meta.name, None)
@@ -156,6 +161,7 @@ class _Loop:
             by_hand=tuple(dict.fromkeys(self.by_hand)),
             cuts=tuple(dict.fromkeys(self.cuts)),
             seeds=self.seeds,
+            method=self.method if self.seeds else "",
             stop=stop,
             trials=self.trials.count,
             replayed=self.trials.replayed,
@@ -250,6 +256,7 @@ class _Loop:
             seeds=seeds,
             trials=self.trials.bounds.knob_trials,
             seed=self.trials.setup.seed,
+            method=self.method,
         )
         if found.values is None or found.figures is None or turned(self.options, found.values) == self.options:
             return False

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kb.domain.catalogue import Catalogue, Command
 from kb.domain.plan import Plan
 from kb.domain.text import Lang, Text
+from kb.errors import install
 from kb.report.comparison import verdict_line
 from kb.report.document import Block, Bullets, CodeBlock, Document, Heading, Note, Paragraph, TableBlock
 from kb.report.labels import Labels, labels
@@ -107,6 +108,11 @@ def _ending(tuning: Tuning, words: Labels) -> Iterator[str]:
     sources = [seed.source for seed in tuning.seeds if seed.source not in ("present", "all of them")]
     if sources:
         yield words.either(f"数值搜索的起点来自：{', '.join(sources)}", f"the numeric search began from {', '.join(sources)}")
+    if tuning.method == "coordinates":
+        yield words.either(
+            f"数值搜索逐个参数进行（未安装 Optuna）；若需 Optuna 采样：{install('tune')}",
+            f"the numeric search went knob by knob (Optuna is not installed); to sample with it: {install('tune')}",
+        )
 
 
 def _by_hand(tuning: Tuning, catalogue: Catalogue, words: Labels) -> Iterator[Block]:
@@ -220,6 +226,7 @@ def tuning_payload(tuning: Tuning) -> dict[str, Any]:
         "by_hand": list(tuning.by_hand),
         "rounds": [_round_payload(item) for item in tuning.rounds],
         "cuts": [{"knob": cut.knob, "value": cut.value, "reason": plain(cut.reason)} for cut in tuning.cuts],
+        "numeric_search": tuning.method,
         "seeds": [{"source": seed.source, "values": dict(seed.values)} for seed in tuning.seeds],
     }
 

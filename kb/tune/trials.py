@@ -95,13 +95,15 @@ class Trials:
         """
         key, base = _key(options), "" if against is None else _key(against)
         known = self.journal.known(key, base)
+        counted = known is None or (known.n < self.journal.begun and known.n not in self._served)
+        # The baseline is what every bound is about: it always runs. A trial counts whether it runs or is served: a resumed run
+        # ends where the whole one would.
+        if counted and kind != "baseline" and self.count >= self.bounds.trials:
+            raise BudgetSpentError("trials")
         if known is not None:
-            self.replayed += known.n < self.journal.begun and known.n not in self._served
+            self.replayed += counted
             self._served.add(known.n)
             return known
-        # The baseline is what every bound is about: it always runs.
-        if kind != "baseline" and self.count >= self.bounds.trials:
-            raise BudgetSpentError("trials")
         if kind != "baseline" and self.seconds >= self.bounds.seconds:
             raise BudgetSpentError("time")
         begun = time.monotonic()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -19,7 +18,9 @@ from kb.domain.recommendation import Constraints
 from kb.domain.text import Text
 from kb.report.numbers import percent
 from kb.text.glossary import expand
+from kb.text.script import fold
 from kb.text.tokens import tokenize
+from kb.workflow.ask_words import CHINESE, content, outside
 from kb.workflow.casebook import Casebook
 from kb.workflow.diagnose import Diagnosed
 from kb.workflow.recommend import recommend_for
@@ -31,6 +32,9 @@ COVERED: Final = 0.34
 NEAR_BEST: Final = 0.75
 """Statements whose share is at least this part of the best one's are given beside it."""
 _MOST: Final = 4
+_LIMITS: Final[Mapping[str, int]] = {"part": 8}
+_WHOLE: Final = 0.999
+_NAMED: Final = 0.5
 _CASES: Final = 3
 Ways = Mapping[str, Sequence[frozenset[str]]]
 _ORDER: Final = ("finding", "operator", "part", "healthy", "not_judged")
@@ -84,41 +88,43 @@ def ask(question: str, diagnosed: Diagnosed | None, casebook: Casebook) -> Reply
         said=tuple(answer.said),
         citations=tuple(answer.citations),
         simulated=diagnosed is not None and any(session.meta.origin == "simulated" for session in diagnosed.sessions),
-        note=_note(answer, chosen, diagnosed, casebook.catalogue),
+        note=_note(question, answer, chosen, diagnosed, casebook.catalogue),
     )
 
 
 def matching(question: str, held: Sequence[Statement], catalogue: Catalogue) -> tuple[Statement, ...]:
     """The statements that speak to the question, findings first. A question without a word of its own (why is it slow?) is
-    about the largest findings."""
-    asked = _content(question)
+    about the largest findings, one about what no profile holds about none."""
+    if outside(question) is not None:
+        return ()
+    documents = [(frozenset(tokenize(item.topic)), frozenset(tokenize(item.words))) for item in held]
+    asked = content(question, _terms(held, catalogue), frozenset().union(*(words for _, words in documents)))
     if not asked:
         return tuple(item for item in held if item.kind == "finding")[:_MOST]
-    documents = [frozenset(tokenize(item.words)) for item in held]
     meanings = _meanings(question, asked, catalogue)
-    weights = _weights(asked, meanings, documents)
-    scores = [_share(document, meanings, weights) for document in documents]
+    weights = _weights(asked, meanings, [words for _, words in documents])
+    scores = [_score(item, *document, meanings, weights) for item, document in zip(held, documents, strict=True)]
     best = max(scores, default=0.0)
     if best < COVERED:
         return ()
     found = [(item, score) for item, score in zip(held, scores, strict=True) if score >= max(COVERED, NEAR_BEST * best)]
     found.sort(key=lambda pair: (_ORDER.index(pair[0].kind), -round(pair[1], 3), -pair[0].weight_ns))
-    return tuple(item for item, _ in found[:_MOST])
+    return tuple(item for kind in _ORDER for item in [item for item, _ in found if item.kind == kind][: _LIMITS.get(kind, _MOST)])
 
 
-def _content(question: str) -> tuple[str, ...]:
-    """Distinct tokens that say what the question is about. Empty Chinese words are cut out before pairs of characters are made,
-    so that none reaches over the place where one stood."""
-    words = _empty_words()
-    for word in sorted((word for word in words if not word.isascii()), key=len, reverse=True):
-        question = question.replace(word, " ")
-    empty = {token for word in words if word.isascii() for token in tokenize(word)}
-    return tuple(dict.fromkeys(token for token in tokenize(question) if token not in empty))
+def _terms(held: Sequence[Statement], catalogue: Catalogue) -> frozenset[str]:
+    """Chinese words known to the glossary or standing in a statement's names."""
+    named = {run for item in held if item.kind in ("part", "healthy", "not_judged") for run in CHINESE.findall(item.topic)}
+    return frozenset({fold(term) for row in catalogue.glossary for term in row.zh} | named)
 
 
-def _empty_words() -> tuple[str, ...]:
-    data = Path(__file__).with_name("ask_words.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, tuple[str, ...]])["empty"]
+def _score(item: Statement, topic: frozenset[str], words: frozenset[str], meanings: Ways, weights: Mapping[str, float]) -> float:
+    """How much of the question the statement speaks to, 0..1. What only its definition says counts half; that a check found
+    nothing or was not made is an answer only to a question that asks for all it is about."""
+    named, every = _share(topic, meanings, weights), _share(words, meanings, weights)
+    if item.kind in ("healthy", "not_judged"):
+        return named if named >= _NAMED and every >= _WHOLE else 0.0
+    return (named + every) / 2
 
 
 def _meanings(question: str, asked: Sequence[str], catalogue: Catalogue) -> Ways:
@@ -159,9 +165,10 @@ def _advise(answer: _Answer, chosen: Sequence[Statement], diagnosed: Diagnosed, 
         name = casebook.catalogue.strategy(item.id).name
         low, high = (percent(value) for value in item.interval)
         gain, tier = percent(item.gain_fraction), item.provenance
+        part = Text(zh="单步", en="the step") if item.per == "step" else Text(zh="每个样本的时间", en="the time of a sample")
         text = Text(
-            zh=f"可尝试：{name.zh}（{item.id}），预计单步 -{gain}（{low} 至 {high}，{tier}）",
-            en=f"try: {name.en} ({item.id}), expected -{gain} of the step ({low} to {high}, {tier})",
+            zh=f"可尝试：{name.zh}（{item.id}），预计{part.zh}节省 {gain}（{low} 至 {high}，{tier}）",
+            en=f"try: {name.en} ({item.id}), expected to save {gain} of {part.en} ({low} to {high}, {tier})",
         )
         answer.add("strategy", text, [case.ref for case in item.cases[:_CASES]])
 
@@ -179,7 +186,10 @@ def _recall(answer: _Answer, question: str, chosen: Sequence[Statement], caseboo
         answer.add("case", text, [f"{hit.origin}:{hit.slug}@{hit.version} ({hit.provenance})"])
 
 
-def _note(answer: _Answer, chosen: Sequence[Statement], diagnosed: Diagnosed | None, catalogue: Catalogue) -> Text:
+def _note(question: str, answer: _Answer, chosen: Sequence[Statement], diagnosed: Diagnosed | None, catalogue: Catalogue) -> Text:
+    topic = outside(question)
+    if topic is not None and diagnosed is not None:
+        return topic.say
     if diagnosed is None:
         return Text(zh="没有采集：仅由案例库回答", en="no session was looked at: the casebook alone answers")
     if chosen:

@@ -17,9 +17,10 @@ from kb.domain.record import Record
 AUTHOR = "audit"
 
 
-def audited(record: Record, origin: StoreOrigin, catalogue: Catalogue) -> tuple[tuple[Note, ...], Event]:
-    """The notes about a record, and the event that keeps them (its subject is filled in on publication)."""
-    notes = audit_record(record, catalogue)
+def audited(record: Record, origin: StoreOrigin, catalogue: Catalogue, doubts: tuple[Note, ...] = ()) -> tuple[tuple[Note, ...], Event]:
+    """The notes about a record, after ``doubts`` that others have, and the event that keeps them (its subject is filled in on
+    publication)."""
+    notes = (*doubts, *audit_record(record, catalogue))
     detail: dict[str, str | int | float | None] = {
         "origin": origin,
         "notes": len(notes),

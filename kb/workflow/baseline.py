@@ -30,8 +30,9 @@ def held_memory(session: Session) -> float | None:
     found = []
     for code in np.unique(table["name"]).tolist():
         name = session.strings[code] if code >= 0 else ""
-        factor = next((factor for end, factor in _BYTES.items() if name.endswith(end)), None)
-        values = table["value"][table["name"] == code]
-        if factor is not None and "reserved" in name.lower() and np.isfinite(values).any():
-            found.append(float(np.nanmax(values)) * factor)
+        reserved = "reserved" in name.lower()
+        factor = next((factor for end, factor in _BYTES.items() if name.endswith(end)), None) if reserved else None
+        if factor is not None:
+            values = table["value"][table["name"] == code]
+            found += [float(np.nanmax(values)) * factor] if np.isfinite(values).any() else []
     return max(found, default=None)

@@ -16,7 +16,7 @@ from kb.domain.provenance import StoreOrigin
 from kb.domain.text import Text
 from kb.domain.version import Visibility
 from kb.embed.choice import open_embedder
-from kb.errors import StoreError
+from kb.errors import StoreError, install
 from kb.library.catalogue import load_catalogue
 from kb.library.location import library_root
 from kb.store.artefacts import FolderArtefacts
@@ -93,7 +93,7 @@ def require_postgres() -> None:
     """Raise StoreError where the extra is not installed."""
     if find_spec("psycopg") is None or find_spec("pgvector") is None:
         raise StoreError(
-            "team stores need the PostgreSQL driver", allowed="psycopg and pgvector", do="pip install 'diagnosis-recipes[postgres]'"
+            "team stores need the PostgreSQL driver", allowed="psycopg and pgvector", do=install("postgres")
         )
 
 

@@ -124,11 +124,7 @@ def collect_model(wanted: Wanted, soc: Soc) -> Collected:
     kinds = data_types_from(wanted.data_types)
     wanted = replace_dataclass(wanted, options=_watched(wanted, soc))
     if not is_model_file(wanted.model):
-        if wanted.input_shape or wanted.dims or wanted.values:
-            raise UsageError(
-                f"{wanted.model} is built in: its shapes follow from options", allowed="--set batch=N, --set sequence=N",
-                do="leave --input_shape, --dim and --value out, or give a model file",
-            )  # fmt: skip
+        refuse_shapes(wanted)
         setup = Setup(model=wanted.model, soc=soc, options=wanted.options, seed=wanted.seed)
         session, remarks = _simulated(setup, wanted.duration)
         return Collected(_kept(session, kinds, wanted), remarks, stability=_steady(session, wanted))
@@ -149,6 +145,15 @@ def collect_model(wanted: Wanted, soc: Soc) -> Collected:
     costed, total, unknown = operator_coverage(graph, load_constants())
     said = (*said, *remarks, *_coverage(costed, total, unknown))
     return Collected(_kept(session, kinds, wanted), said, costed, total, unknown, _steady(session, wanted))
+
+
+def refuse_shapes(wanted: Wanted) -> None:
+    """UsageError for shapes asked of a built-in model, which would be ignored."""
+    if wanted.input_shape or wanted.dims or wanted.values:
+        raise UsageError(
+            f"{wanted.model} is built in: its shapes follow from options", allowed="--set batch=N, --set sequence=N",
+            do="leave --input_shape, --dim and --value out, or give a model file",
+        )  # fmt: skip
 
 
 def _kept(session: Session, kinds: frozenset[str], wanted: Wanted) -> Session:

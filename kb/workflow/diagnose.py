@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kb.diagnose.diagnosis import diagnose
+from kb.diagnose.diagnosis import diagnose_views, views_of
+from kb.diagnose.view import RankView
 from kb.domain.catalogue import Catalogue
 from kb.domain.diagnosis import Diagnosis
 from kb.domain.template import Template
@@ -24,6 +25,8 @@ class Diagnosed:
     sessions: tuple[Session, ...]
     diagnosis: Diagnosis
     catalogue: Catalogue
+    views: tuple[RankView, ...] = ()
+    """What the diagnosis was made from, one view a session; empty where it was not made here."""
 
 
 def diagnose_paths(paths: Sequence[Path], *, template: Template | None = None, soc: str = "", export: bool = False) -> Diagnosed:
@@ -64,4 +67,5 @@ def _rooted(session: Session, root: str) -> Session:
 
 def diagnose_sessions(sessions: tuple[Session, ...], catalogue: Catalogue, *, template: Template | None = None) -> Diagnosed:
     """The same for sessions already in memory."""
-    return Diagnosed(sessions, diagnose(sessions, catalogue, template=template), catalogue)
+    views = views_of(sessions, catalogue)
+    return Diagnosed(sessions, diagnose_views(views, catalogue, template=template), catalogue, views)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from kb.report.diagnosis import diagnosis_document
 from kb.report.document import Document, Heading
 from kb.report.markdown import MarkdownRenderer
 from kb.report.numbers import duration, percent
+from kb.text.slug import slug_of
 from kb.workflow.diagnose import Diagnosed
 from kb.workflow.evidence import RESULTS
 from kb.workflow.search import contexts_of
@@ -130,8 +130,7 @@ def _cases(diagnosed: Diagnosed, findings: Sequence[Finding], outcomes: tuple[Ou
 
 def _slug(diagnosed: Diagnosed, finding: Finding) -> str:
     meta = diagnosed.sessions[0].meta
-    words = f"{meta.model.name or meta.name} {finding.cause}".lower()
-    return re.sub(r"[^a-z0-9]+", "-", words).strip("-")[:96].strip("-") or "diagnosis"
+    return slug_of(f"{meta.model.name or meta.name} {finding.cause}", "diagnosis")
 
 
 def _title(diagnosed: Diagnosed, finding: Finding, catalogue: Catalogue) -> Text:

@@ -14,8 +14,9 @@ from kb.diagnose.operators import load_classes
 from kb.diagnose.view import RankView, rank_view
 from kb.domain.drilldown import DrillDown, DrillNode, Level
 from kb.domain.finding import Finding
-from kb.errors import UsageError
+from kb.errors import NotFoundError, UsageError
 from kb.session.session import Session
+from kb.text.glossary import expand
 from kb.workflow.diagnose import diagnose_sessions
 from kb.workflow.location import shipped_catalogue
 
@@ -56,7 +57,23 @@ def drilled(sessions: Sequence[Session], target: str, levels: Sequence[Level], b
 
 
 def _tree(session: Session, target: str) -> DrillDown:
-    return drill_down(_view(session), target)
+    """The tree of ``target``, or of the word the glossary has for it in the other language: captures name things in English."""
+    view = _view(session)
+    try:
+        return drill_down(view, target)
+    except NotFoundError:
+        others = expand(target, shipped_catalogue().glossary).terms
+        found = next((tree for term in others if (tree := _tree_or_none(view, term)) is not None), None)
+        if found is None:
+            raise
+        return found
+
+
+def _tree_or_none(view: RankView, target: str) -> DrillDown | None:
+    try:
+        return drill_down(view, target)
+    except NotFoundError:
+        return None
 
 
 def _view(session: Session) -> RankView:

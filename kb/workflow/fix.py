@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kb.domain.catalogue import Catalogue, StrategyId
-from kb.domain.diagnosis import Diagnosis
+from kb.domain.diagnosis import ClusterDiagnosis, Diagnosis, SessionDiagnosis
 from kb.domain.recommendation import Constraints
 from kb.errors import NotFoundError
 from kb.session.session import Session
@@ -39,5 +39,9 @@ def _direct(catalogue: Catalogue, cause: str, ranked: Sequence[StrategyId]) -> l
 
 
 def _why(diagnosis: Diagnosis, cause: str) -> str:
-    reasons = [note.reason.en for session in diagnosis.sessions for note in session.not_judged if note.cause == cause]
-    return f"it could not be judged ({reasons[0]})" if reasons else "it was checked and is healthy"
+    parts: tuple[ClusterDiagnosis | SessionDiagnosis, ...] = (diagnosis.cluster, *diagnosis.sessions)
+    reasons = [note.reason.en for part in parts for note in part.not_judged if note.cause == cause]
+    if reasons:
+        return f"it could not be judged ({reasons[0]})"
+    checked = any(item.cause == cause for part in parts for item in part.healthy)
+    return "it was checked and is healthy" if checked else "no check of this version judges it"

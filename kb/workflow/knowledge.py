@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,7 +11,10 @@ from kb.domain.finding import Finding
 from kb.domain.record import Record
 from kb.domain.text import Lang, Text
 from kb.errors import NotFoundError
+from kb.report.evidence_names import evidence_name
 from kb.report.numbers import percent
+from kb.text.script import is_cjk
+from kb.text.slug import slug_of
 from kb.workflow.card import card_of
 from kb.workflow.diagnose import Diagnosed
 from kb.workflow.draft import Wording, draft_from_sessions
@@ -27,23 +29,26 @@ def session_card(diagnosed: Diagnosed, scenario: str, key_evidence: Sequence[str
     ``key_evidence`` are the author's words: one that names a cause of the diagnosis moves it to the front, every other is
     printed as the author's statement, which nothing here proves. Raises KbError for a diagnosis without findings.
     """
-    recipe = draft_from_sessions(diagnosed, Wording(slug=_slug(scenario) or None))
+    slug = slug_of(scenario, "card")
+    recipe = draft_from_sessions(diagnosed, Wording(slug=slug or None))
     findings = _ordered(diagnosed, key_evidence)
     order = {finding.cause: place for place, finding in enumerate(findings)}
     cases = tuple(sorted(recipe.cases, key=lambda case: order.get(case.cause, len(order))))
     card = card_of(replace(recipe, cases=cases), diagnosed.catalogue)
-    words = scenario.replace("_", " ")
     return replace(
         card,
-        slug=_slug(scenario) or card.slug,
-        title=Text(zh=f"{words}：{recipe.title.zh}", en=f"{words}: {recipe.title.en}") if words else card.title,
+        slug=slug or card.slug,
+        title=scenario_title(scenario, recipe.title) if scenario else card.title,
         body=Text(zh=_body(diagnosed, findings, key_evidence, "zh"), en=_body(diagnosed, findings, key_evidence, "en")),
         links=(),
     )
 
 
-def _slug(scenario: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", scenario.lower()).strip("-")[:96].strip("-")
+def scenario_title(scenario: str, derived: Text) -> Text:
+    """The author's words before the derived title; an English title takes no Chinese ones."""
+    words = scenario.replace("_", " ")
+    english = f"{words}: {derived.en}" if not any(map(is_cjk, words)) else derived.en
+    return Text(zh=f"{words}：{derived.zh}", en=english)
 
 
 def _ordered(diagnosed: Diagnosed, key_evidence: Sequence[str]) -> tuple[Finding, ...]:
@@ -74,7 +79,8 @@ def _body(diagnosed: Diagnosed, findings: Sequence[Finding], key_evidence: Seque
 def _lines(finding: Finding, diagnosed: Diagnosed, lang: Lang) -> list[str]:
     catalogue = diagnosed.catalogue
     cells = [
-        f"  - {item.metric} = {item.value} {item.unit} ({item.file}: {item.row})".replace("  (", " (") for item in finding.evidence[:_ROWS]
+        f"  - {evidence_name(item.metric, lang)} = {item.value} {item.unit} ({item.file}: {item.row})".replace("  (", " (")
+        for item in finding.evidence[:_ROWS]
     ]
     answers = "、".join(catalogue.strategy(name).name.pick(lang) for name in finding.strategies[:2])
     head = f"- **{catalogue.cause(finding.cause).name.pick(lang)}** ({percent(finding.share)}): {finding.message.pick(lang)}"

@@ -18,7 +18,7 @@ from kb.profile.simulated.load.serving import Cost, ServerSpec, ServingFigures, 
 from kb.profile.simulated.models.names import MODELS
 from kb.profile.simulated.options import Options
 from kb.profile.simulated.run import Setup
-from kb.workflow.collect import Wanted, file_graph, is_model_file
+from kb.workflow.collect import Wanted, file_graph, is_model_file, refuse_shapes
 
 MOST_SECONDS = 86_400.0
 
@@ -76,10 +76,12 @@ def _times(names: tuple[str, str], soc: Soc, server: ServerSpec, options: Option
 
 
 def footprint_of(wanted: Wanted, soc: Soc, *, grid_g_per_kwh: float, site_overhead: float) -> Green:
-    """Energy, carbon and low-carbon settings of a built-in model or a model file."""
+    """Energy, carbon and low-carbon settings of a built-in model or a model file. Raises UsageError for shapes of a built-in one."""
     setup = Setup(model=wanted.model, soc=soc, options=wanted.options, seed=wanted.seed)
     if is_model_file(wanted.model):
         graph = file_graph(wanted)
         options = replace(wanted.options, batch=graph.batch)
         setup = Setup(model=Path(wanted.model).stem, soc=soc, options=options, seed=wanted.seed, graph=packed(graph))
+    else:
+        refuse_shapes(wanted)
     return green(setup, grid_g_per_kwh=grid_g_per_kwh, site_overhead=site_overhead)

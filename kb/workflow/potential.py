@@ -46,8 +46,16 @@ def session_percentiles(casebook: Casebook, diagnosed: Diagnosed) -> tuple[Perce
 
 def _known(casebook: Casebook) -> Distributions:
     """From the workspace's cache when it belongs to this very casebook, else read from all records (half a second at 10,000) and kept."""
+    key = f"{casebook.store.state(IDENTITY) or ''} {casebook.store.generation()}"
+    if casebook.memo.get("distributed") != key:
+        casebook.memo["distributions"] = _kept(casebook, key)
+        casebook.memo["distributed"] = key
+    known: Distributions = casebook.memo["distributions"]
+    return known
+
+
+def _kept(casebook: Casebook, key: str) -> Distributions:
     store, path = casebook.store, casebook.workspace.cache / FILE
-    key = f"{store.state(IDENTITY) or ''} {store.generation()}"
     try:
         kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
         if kept.key == key:

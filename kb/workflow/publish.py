@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kb.audit.claims import Note
 from kb.domain.protocols import Artefacts, Publication
+from kb.domain.provenance import Provenance
 from kb.domain.record import Record
 from kb.domain.text import Text
 from kb.domain.version import Version, Visibility
@@ -17,6 +18,7 @@ from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
 from kb.session.session import Session
+from kb.workflow.attribution import attributed
 from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
 from kb.workflow.claims import checked_claims
@@ -46,7 +48,8 @@ def publish(
 ) -> Published:
     """Publish into the workspace. The casebook must be open for writing. Durable when it returns.
 
-    Tiers become what the attached sessions carry, recomputed; the claim audit's notes are kept with the version. Raises
+    Tiers become what the attached sessions carry, recomputed; an outcome that they do not credit to its strategy is kept as suggested
+    only. The claim audit's notes, and those doubts, are kept with the version. Raises
     ContentError for text that may not be published (raw HTML, forbidden links) and for cases nothing could use, and
     ConflictError for the name of a library record, unless ``overlay`` says that the new record shall stand in front of it:
     a plain ``slug@1`` then means the new one.
@@ -55,8 +58,8 @@ def publish(
     if not overlay:
         _own_slug(casebook, record)
     evidence = evidence_of(record, casebook.artefacts)
-    kept = with_tiers(record, evidence)
-    notes, remark = audited(kept, casebook.filed(visibility), casebook.catalogue)
+    kept, doubts = attributed(with_tiers(record, evidence), evidence, casebook.artefacts, casebook.catalogue)
+    notes, remark = audited(kept, casebook.filed(visibility), casebook.catalogue, doubts)
     item = Publication(
         record=kept,
         prepared=prepare(kept, casebook.embedder(), casebook.catalogue),
@@ -89,7 +92,7 @@ def _history(casebook: Casebook, slug: str) -> tuple[Version, ...]:
 
 
 def _lowered(stated: Record, kept: Record, reasons: tuple[Text, ...]) -> tuple[Text, ...]:
-    if stated == kept:
+    if tiers_of(stated) == tiers_of(kept):
         return ()
     why = reasons or (Text(zh="没有附带可重算的采集", en="no sessions are attached to recompute it from"),)
     return tuple(
@@ -99,6 +102,11 @@ def _lowered(stated: Record, kept: Record, reasons: tuple[Text, ...]) -> tuple[T
         )
         for reason in why
     )
+
+
+def tiers_of(record: Record) -> tuple[Provenance, ...]:
+    """The tier of the record and of each of its outcomes."""
+    return (record.provenance, *(outcome.provenance for case in record.cases for outcome in case.outcomes))
 
 
 def with_sessions(record: Record, sessions: Sequence[Session], artefacts: Artefacts) -> Record:

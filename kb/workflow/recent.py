@@ -46,12 +46,14 @@ def recent(place: Workspace) -> Recent:
 
 
 def remember(place: Workspace, *, capture: Path | None = None, model: str | None = None, pipeline: str | None = None) -> None:
-    """Keep what was given, leave the rest. Raises StoreError when the workspace cannot be made; OSError passes through."""
+    """Keep what was given (the path of a model file in full), leave the rest.
+
+    Raises StoreError when the workspace cannot be made; OSError passes through."""
     known = recent(place)
     kept = replace(
         known,
         capture=str(capture.absolute()) if capture is not None else known.capture,
-        model=model or known.model,
+        model=str(Path(model).absolute()) if model and Path(model).is_file() else model or known.model,
         pipeline=pipeline or known.pipeline,
     )
     if kept != known:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from kb.domain.case import CaseContext, CaseQuery
 from kb.domain.diagnosis import Diagnosis
 from kb.domain.recommendation import Constraints, Recommendation
+from kb.recommend.bounds import bounds_of
 from kb.recommend.effects import load_priors
 from kb.recommend.experience import GainModel
 from kb.recommend.learnt import learnt_of
@@ -23,7 +24,7 @@ from kb.workflow.casebook import Casebook
 from kb.workflow.diagnose import Diagnosed
 from kb.workflow.gains import gains_of
 from kb.workflow.potential import session_percentiles
-from kb.workflow.search import find, past_cases, similar
+from kb.workflow.search import find, past_cases, similar, told
 
 
 def recommend_for(
@@ -43,13 +44,20 @@ def recommend_from(casebook: Casebook, diagnosed: Diagnosed, past: tuple[PastCas
     meta = diagnosed.sessions[0].meta
     family = constraints.soc_family or meta.soc.family
     gains = gains or gains_of(casebook.workspace)
-    shown = traits(diagnosed.sessions, diagnosed.diagnosis, casebook.catalogue.socs)
+    shown = traits(diagnosed.sessions, diagnosed.diagnosis, casebook.catalogue.socs, diagnosed.views)
     learnt = learnt_of(gains, shown, family)
     ranked = recommend(
-        diagnosed.diagnosis, past, casebook.catalogue, constraints, load_weights(), family=family, phase=meta.model.phase, learnt=learnt
-    )
+        diagnosed.diagnosis, past, casebook.catalogue, constraints, load_weights(), family=family, phase=meta.model.phase,
+        model_type=meta.model.type, learnt=learnt,
+    )  # fmt: skip
     told = weighed(
-        ranked, past, casebook.catalogue, constraints, baseline_of(diagnosed, samples=samples), load_priors(), _causes(diagnosed.diagnosis)
+        ranked,
+        past,
+        casebook.catalogue,
+        constraints,
+        baseline_of(diagnosed, samples=samples),
+        load_priors(),
+        bounds_of(diagnosed.diagnosis),
     )
     if not shown.get("compute"):
         return told  # a capture without work on the device has no shares to compare
@@ -69,7 +77,7 @@ def recommend_saved(casebook: Casebook, diagnosis: Diagnosis, constraints: Const
         constraints,
         Baseline(latency_ns=float(longest), samples=samples),
         load_priors(),
-        _causes(diagnosis),
+        bounds_of(diagnosis),
     )
 
 
@@ -81,5 +89,5 @@ def _causes(diagnosis: Diagnosis) -> tuple[str, ...]:
 def _alike(casebook: Casebook, diagnosis: Diagnosis, context: CaseContext) -> tuple[PastCase, ...]:
     if not context.causes:
         return ()
-    words = " ".join(f"{finding.cause} {finding.message.zh} {finding.message.en}" for finding in diagnosis.all_findings()[:3])
+    words = told(diagnosis, casebook.catalogue)
     return past_cases(casebook, find(casebook, CaseQuery(text=words, context=context, limit=10, include_simulated=True, composed=True)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kb.domain.case import Answer, CaseContext, CaseQuery, Hit
 from kb.domain.version import Ref, Version
@@ -12,8 +12,14 @@ from kb.workflow.casebook import Casebook
 from kb.workflow.search_data import current_corpus, current_hints, current_vectors
 
 if TYPE_CHECKING:
+    from kb.domain.catalogue import Catalogue
+    from kb.domain.diagnosis import Diagnosis
     from kb.recommend.support import PastCase
     from kb.workflow.diagnose import Diagnosed
+
+
+TOLD: Final = 3
+"""Causes of a diagnosis that are put into words; all of them are in its context."""
 
 
 def find(casebook: Casebook, query: CaseQuery, *, text_only: bool = False) -> Answer:
@@ -28,7 +34,7 @@ def find(casebook: Casebook, query: CaseQuery, *, text_only: bool = False) -> An
 
 
 def similar(casebook: Casebook, diagnosed: Diagnosed, *, limit: int = 10) -> tuple[PastCase, ...]:
-    """Past cases like this diagnosis, by the context and the words of its most exposed findings."""
+    """Past cases like this diagnosis, by the context and the names of its first causes."""
     return past_cases(casebook, case_answer(casebook, diagnosed, limit=limit))
 
 
@@ -37,8 +43,20 @@ def case_answer(casebook: Casebook, diagnosed: Diagnosed, *, limit: int = 10) ->
     if not diagnosed.diagnosis.all_findings():
         return Answer(hits=(), abstained=True)
     context = max(contexts_of(diagnosed), key=lambda item: len(item.causes))
-    words = " ".join(f"{finding.cause} {finding.message.zh} {finding.message.en}" for finding in diagnosed.diagnosis.all_findings()[:3])
-    return find(casebook, CaseQuery(text=words, context=context, limit=limit, include_simulated=True, composed=True))
+    return find(
+        casebook,
+        CaseQuery(text=told(diagnosed.diagnosis, casebook.catalogue), context=context, limit=limit, include_simulated=True, composed=True),
+    )
+
+
+def told(diagnosis: Diagnosis, catalogue: Catalogue) -> str:
+    """The first causes of a diagnosis in words, for a composed query: their names in both languages and their ids.
+
+    Not the messages: their figures are those of one session, and led to fewer records of the right cause (docs/benchmarks.md).
+    """
+    causes = list(dict.fromkeys(finding.cause for finding in diagnosis.all_findings()))[:TOLD]
+    named = {cause: catalogue.causes[cause].name for cause in causes if cause in catalogue.causes}
+    return " ".join(f"{named[cause].zh} {named[cause].en} {cause}" if cause in named else cause for cause in causes)
 
 
 def context_of(path: Path) -> CaseContext:

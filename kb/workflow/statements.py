@@ -7,26 +7,35 @@ from typing import Literal
 
 import msgspec
 
+from kb.diagnose.composition import load_draws
+from kb.diagnose.operators import load_classes
+from kb.diagnose.view import rank_view
 from kb.domain.accounting import PARTS
 from kb.domain.catalogue import Catalogue, CauseId
 from kb.domain.diagnosis import ClusterDiagnosis, SessionDiagnosis
-from kb.domain.finding import Evidence, Finding, Healthy
+from kb.domain.finding import Evidence, Finding, Healthy, NotJudged
 from kb.domain.text import Text
 from kb.report.labels import labels
 from kb.report.numbers import duration, percent
-from kb.report.pictures.facts import SessionFacts, session_facts
-from kb.report.pictures.operators import OperatorFact
+from kb.report.pictures.operators import OperatorFact, operator_facts
+from kb.report.pictures.tasks import step_tasks
+from kb.report.story.names import session_name
+from kb.session.session import Session
 from kb.workflow.diagnose import Diagnosed
 
 Kind = Literal["finding", "operator", "part", "healthy", "not_judged"]
 _CELLS = 3
+_TYPES = 40
+"""Operator types, those of most time, that can be asked for."""
 
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """``words`` are what a question may call it; ``weight_ns`` is the time it speaks about; ``cites`` are file, row and value."""
+    """``topic`` is what it is about, ``words`` all that a question may call it; ``weight_ns`` is the time it speaks about;
+    ``cites`` are file, row and value."""
 
     kind: Kind
     text: Text
+    topic: str
     words: str
     cites: tuple[str, ...] = ()
     cause: CauseId | None = None
@@ -34,23 +43,55 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def statements(diagnosed: Diagnosed) -> tuple[Statement, ...]:
-    """Findings, operator types, parts of the step, healthy parts and what was not judged, of every session."""
-    catalogue = diagnosed.catalogue
-    found = [_finding(item, catalogue) for item in diagnosed.diagnosis.all_findings()]
+    """Findings, operator types, parts of the step, healthy parts and what was not judged, across ranks and of every session.
+
+    Of several sessions each statement names its own; what several say in the same words is said once.
+    """
+    catalogue, several = diagnosed.catalogue, len(diagnosed.sessions) > 1
+    cluster = diagnosed.diagnosis.cluster
+    across = [*(_finding(item, catalogue) for item in cluster.findings), *_judgements(cluster, catalogue)]
+    own: list[tuple[Statement, Text]] = []
     for session, diagnosis in zip(diagnosed.sessions, diagnosed.diagnosis.sessions, strict=True):
-        facts = session_facts(session, catalogue, pictures=False)
-        found += _operators(facts)
-        found += [_part(part, diagnosis.accounting.parts[part], diagnosis.accounting.step_ns) for part in PARTS
-                  if diagnosis.accounting.parts.get(part)]  # fmt: skip
-        found += [_healthy(item, catalogue) for item in diagnosis.healthy]
-    parts: tuple[ClusterDiagnosis | SessionDiagnosis, ...] = (diagnosed.diagnosis.cluster, *diagnosed.diagnosis.sessions)
-    for part in parts:
-        for note in part.not_judged:
-            said = Text(zh=_joined(note.reason.zh, note.capture.zh), en=_joined(note.reason.en, note.capture.en))
-            name = catalogue.cause(note.cause).name
-            told = Text(zh=f"{name.zh}：未能判断（{said.zh}）", en=f"{name.en}: not judged ({said.en})")
-            found.append(Statement(kind="not_judged", text=told, words=_cause_words(note.cause, catalogue), cause=note.cause))
-    return tuple(found)
+        place = Text(zh=session_name(diagnosis, labels("zh")), en=session_name(diagnosis, labels("en")))
+        own += [(item, place) for item in _session(session, diagnosis, catalogue)]
+    told = _placed(own) if several else [item for item, _ in own]
+    findings = sorted((item for item in told if item.kind == "finding"), key=lambda item: -item.weight_ns)
+    return (*across, *findings, *(item for item in told if item.kind != "finding"))
+
+
+def _session(session: Session, diagnosis: SessionDiagnosis, catalogue: Catalogue) -> Iterator[Statement]:
+    yield from (_finding(item, catalogue) for item in diagnosis.findings)
+    yield from _operators(session)
+    books = diagnosis.accounting
+    yield from (_part(part, books.parts[part], books.step_ns) for part in PARTS if books.parts.get(part))
+    yield from _judgements(diagnosis, catalogue)
+
+
+def _judgements(judged: ClusterDiagnosis | SessionDiagnosis, catalogue: Catalogue) -> Iterator[Statement]:
+    yield from (_healthy(item, catalogue) for item in judged.healthy)
+    yield from (_not_judged(note, catalogue) for note in judged.not_judged)
+
+
+def _placed(own: Sequence[tuple[Statement, Text]]) -> list[Statement]:
+    """Each statement with the places that say it in the same words."""
+    held: dict[tuple[str, str], tuple[Statement, list[Text]]] = {}
+    for item, place in own:
+        held.setdefault((item.kind, item.text.en), (item, []))[1].append(place)
+    return [_at(item, places) for item, places in held.values()]
+
+
+def _at(item: Statement, places: Sequence[Text]) -> Statement:
+    zh, en = "、".join(place.zh for place in places), ", ".join(place.en for place in places)
+    return msgspec.structs.replace(item, text=Text(zh=f"{zh}：{item.text.zh}", en=f"{en}: {item.text.en}"))
+
+
+def _not_judged(note: NotJudged, catalogue: Catalogue) -> Statement:
+    said = Text(zh=_joined(note.reason.zh, note.capture.zh), en=_joined(note.reason.en, note.capture.en))
+    name = catalogue.cause(note.cause).name
+    told = Text(zh=f"{name.zh}：未能判断（{said.zh}）", en=f"{name.en}: not judged ({said.en})")
+    return Statement(
+        kind="not_judged", text=told, topic=_names(note.cause, catalogue), words=_cause_words(note.cause, catalogue), cause=note.cause
+    )
 
 
 def cells(evidence: Sequence[Evidence]) -> tuple[str, ...]:
@@ -64,10 +105,13 @@ def _joined(reason: str, capture: str) -> str:
 
 def _finding(item: Finding, catalogue: Catalogue) -> Statement:
     place = " ".join(filter(None, (item.where.module, item.where.frame, *item.where.operators)))
+    topic = f"{_names(item.cause, catalogue)} {_lost(item.cause)} {place}"
+    zh, en = "；".join(note.zh for note in item.notes), "; ".join(note.en for note in item.notes)
     return Statement(
         kind="finding",
-        text=item.message,
-        words=f"{_cause_words(item.cause, catalogue)} {item.message.zh} {item.message.en} {place}",
+        text=Text(zh=f"{item.message.zh}（{zh}）", en=f"{item.message.en} ({en})") if item.notes else item.message,
+        topic=topic,
+        words=f"{topic} {_cause_words(item.cause, catalogue)} {item.message.zh} {item.message.en}",
         cites=cells(item.evidence),
         cause=item.cause,
         weight_ns=item.exposed_ns,
@@ -76,19 +120,38 @@ def _finding(item: Finding, catalogue: Catalogue) -> Statement:
 
 def _healthy(item: Healthy, catalogue: Catalogue) -> Statement:
     name = catalogue.cause(item.cause).name
-    text = Text(zh=f"{name.zh}：正常（{item.message.zh}）", en=f"{name.en}: healthy ({item.message.en})")
-    return Statement(kind="healthy", text=text, words=_cause_words(item.cause, catalogue), cause=item.cause, cites=cells(item.evidence))
+    return Statement(
+        kind="healthy",
+        text=Text(zh=f"{name.zh}：正常（{item.message.zh}）", en=f"{name.en}: healthy ({item.message.en})"),
+        topic=_names(item.cause, catalogue),
+        words=_cause_words(item.cause, catalogue),
+        cause=item.cause,
+        cites=cells(item.evidence),
+    )
+
+
+def _lost(cause: CauseId) -> str:
+    """What the part of the step is called that the cause costs first; nothing for compute, which every operator is part of."""
+    part = load_draws().get(cause, ("",))[0]
+    return f"{labels('zh')(f'part.{part}')} {labels('en')(f'part.{part}')}" if part in PARTS and part != "compute" else ""
+
+
+def _names(cause: CauseId, catalogue: Catalogue) -> str:
+    entry = catalogue.cause(cause)
+    return " ".join((cause.replace("_", " "), entry.name.zh, entry.name.en, *entry.aliases))
 
 
 def _cause_words(cause: CauseId, catalogue: Catalogue) -> str:
-    entry = catalogue.cause(cause)
-    return " ".join((cause.replace("_", " "), entry.name.zh, entry.name.en, *entry.aliases, entry.definition.zh, entry.definition.en))
+    definition = catalogue.cause(cause).definition
+    return f"{_names(cause, catalogue)} {definition.zh} {definition.en}"
 
 
-def _operators(facts: SessionFacts) -> Iterator[Statement]:
-    total = sum(row.total_ns for row in facts.operators) or 1
-    for row in facts.operators:
-        yield _operator(row, total)
+def _operators(session: Session) -> Iterator[Statement]:
+    tasks = step_tasks(rank_view(session, load_classes()))
+    if tasks is None:
+        return
+    total = int(tasks.durations.sum()) or 1
+    yield from (_operator(row, total) for row in operator_facts(tasks, _TYPES))
 
 
 def _operator(row: OperatorFact, total: int) -> Statement:
@@ -100,6 +163,7 @@ def _operator(row: OperatorFact, total: int) -> Statement:
             zh=f"{row.name}：{row.count:,} 次，共 {took}（占算子时间 {share}），平均 {mean}{figures}",
             en=f"{row.name}: {row.count:,} calls, {took} in all ({share} of operator time), {mean} each{figures}",
         ),
+        topic=row.name,
         words=row.name,
         weight_ns=row.total_ns,
     )
@@ -108,6 +172,5 @@ def _operator(row: OperatorFact, total: int) -> Statement:
 def _part(part: str, value: int, step_ns: int) -> Statement:
     zh, en = labels("zh")(f"part.{part}"), labels("en")(f"part.{part}")
     said = f"{duration(value)} ({percent(value / step_ns if step_ns else 0.0)})"
-    return Statement(
-        kind="part", text=Text(zh=f"{zh}：{said}", en=f"{en}: {said}"), words=f"{zh} {en} {part.replace('_', ' ')}", weight_ns=value
-    )
+    names = f"{zh} {en} {part.replace('_', ' ')}"
+    return Statement(kind="part", text=Text(zh=f"{zh}：{said}", en=f"{en}: {said}"), topic=names, words=names, weight_ns=value)

@@ -34,18 +34,31 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     remark: Text = Text()
 
 
-def named_or_last(model: str, rest: Sequence[str], place: Workspace) -> str:
-    """The model that was named; without a name, or with the articles' literal ``...``, the one used last.
+class Named(msgspec.Struct, frozen=True):
+    """A model by name or path. ``remark`` says which one was taken when none was named."""
 
-    Raises UsageError for other words than ``...`` and when none was used yet.
+    model: str
+    remark: Text = Text()
+
+
+def named_or_last(model: str, rest: Sequence[str], place: Workspace) -> Named:
+    """The model that was named; without a name, or with the articles' literal ``...``, the one used last, if it is still there.
+
+    Raises UsageError for other words than ``...``, when none was used yet, and when that one is gone.
     """
     foreign = [word for word in rest if word not in ("...", "…")]
     if foreign:
         raise UsageError(f"unexpected argument {foreign[0]!r}", do="name the model with --model")
-    found = model or recent(place).model or ""
-    if not found:
+    if model:
+        return Named(model)
+    last = recent(place).model or ""
+    if not last:
         raise UsageError("no model given and none was used before", allowed="--model MODEL", do="name a model")
-    return found
+    if Path(last).is_file():
+        return Named(last, Text(f"未指定模型，使用上次的文件 {last}", f"no model named: taking the file used last, {last}"))
+    if Path(last).suffix in _FILES or builtin(last) is None:
+        raise UsageError(f"no model given, and the one used last is gone: {last}", allowed="--model MODEL", do="name a model")
+    return Named(last, Text(f"未指定模型，使用上次的内置模型 {last}", f"no model named: taking the built-in model used last, {last}"))
 
 
 def subject(text: str, catalogue: Catalogue, *, soc: str, seed: int, options: Options) -> Subject:

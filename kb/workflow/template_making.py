@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal
 
@@ -16,6 +15,7 @@ from kb.domain.template import Check, Seen, Template
 from kb.domain.text import Text
 from kb.errors import KbError
 from kb.report.numbers import percent
+from kb.text.slug import slug_of
 from kb.workflow.diagnose import Diagnosed
 
 Standing = Literal["new", "gone", "better", "worse", "same", "healthy", "not_judged", "no_history"]
@@ -50,7 +50,7 @@ def template_of(diagnosed: Diagnosed, name: str, description: str) -> Template:
     models = tuple(dict.fromkeys(session.meta.model.name for session in diagnosed.sessions if session.meta.model.name))
     types = tuple(dict.fromkeys(session.meta.model.type for session in diagnosed.sessions if session.meta.model.type))
     return Template(
-        slug=checked_slug(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:96].strip("-")),
+        slug=checked_slug(slug_of(name, "template")),
         name=Text(zh=name.replace("_", " "), en=name.replace("_", " ")),
         description=Text(zh=description, en=description) if description else _described(diagnosed, len(causes)),
         checks=tuple(_check(cause, found.get(cause), diagnosed, catalogue) for cause in causes),

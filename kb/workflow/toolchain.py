@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -61,6 +62,7 @@ class _Texts(msgspec.Struct, frozen=True):
     convert: str
     precision: str
     tune: str
+    task_metrics: tuple[str, ...]
 
 
 def texts() -> _Texts:
@@ -121,6 +123,21 @@ def _command(model: str, output: str, setup: Setup, switch_file: Path | None) ->
 
 def _vendor_name(setup: Setup) -> str:
     return setup.soc.name.replace(" ", "")
+
+
+def read_metrics(text: str) -> tuple[str, ...]:
+    """Metrics split by commas: emulated ones and those of tasks. Raises UsageError for none and for a name that is neither."""
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    known = (*METRICS, *texts().task_metrics)
+    wrong = [name for name in names if name not in known]
+    if wrong or not names:
+        near = difflib.get_close_matches(wrong[0], known, n=1) if wrong else []
+        raise UsageError(
+            f"no metric {wrong[0]!r}" if wrong else "no metrics",
+            allowed=f"{', '.join(METRICS)}; named but not judged here: {', '.join(texts().task_metrics)}",
+            do=f"did you mean {near[0]}?" if near else None,
+        )
+    return names
 
 
 def validated(before: Setup, after: Setup, metrics: Sequence[str]) -> Validated:

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from kb.audit.claims import Note
 from kb.compare.comparison import compare
 from kb.domain.comparison import Comparison
 from kb.domain.event import Event, EventKind
@@ -24,6 +25,7 @@ from kb.profile.sources import load
 from kb.search.prepare import prepare
 from kb.session.codec import to_bytes
 from kb.session.redaction import redact
+from kb.workflow.attribution import attributed
 from kb.workflow.audit import audited
 from kb.workflow.casebook import Casebook
 from kb.workflow.compare import pair
@@ -57,8 +59,8 @@ def verify(casebook: Casebook, ref: Ref, *, author: str, software: Mapping[str, 
     asked = casebook.store.get(ref)
     evidence = evidence_of(asked.record, casebook.artefacts)
     verified = evidence.best is not None and evidence.tier != "claimed"
-    kept = with_tiers(asked.record, evidence)
-    version = asked if kept == asked.record else _republished(casebook, asked, kept, author)
+    kept, doubts = attributed(with_tiers(asked.record, evidence), evidence, casebook.artefacts, casebook.catalogue)
+    version = asked if kept == asked.record else _republished(casebook, asked, kept, author, doubts)
     event = _recorded(casebook, asked, version, evidence, author) if verified else _withdrawn(casebook, asked, evidence, author)
     moved = _moved(evidence, software or {})
     if verified and moved:
@@ -101,7 +103,7 @@ def reproduce(casebook: Casebook, ref: Ref, before: Path, after: Path, *, author
     )
 
 
-def _republished(casebook: Casebook, asked: Version, kept: Record, author: str) -> Version:
+def _republished(casebook: Casebook, asked: Version, kept: Record, author: str, doubts: tuple[Note, ...]) -> Version:
     """``kept`` as the next version. Raises ConflictError when a newer one than ``asked`` exists: its tier is not ours to set."""
     origin: StoreOrigin = "team" if asked.origin == "team" else casebook.filed(asked.visibility)
     if asked.origin == origin and casebook.store.revisions(kept.slug, origin)[-1].sha256 != asked.sha256:
@@ -116,7 +118,7 @@ def _republished(casebook: Casebook, asked: Version, kept: Record, author: str) 
         origin=origin,
         author=author,
         visibility=asked.visibility,
-        remarks=(audited(kept, origin, casebook.catalogue)[1],),
+        remarks=(audited(kept, origin, casebook.catalogue, doubts)[1],),
     )
     return casebook.store.publish_all([item])[0].version
 

@@ -148,3 +148,34 @@ def test_a_simulated_report_without_its_sessions_is_claimed_and_still_says_simul
     assert "simulated" in shown["record"]["tags"]
     assert "not measured" in kb("show", "bert-case", "--lang", "en").out.split("Host-bound launch (")[0]
     assert profiler("publish", "--report", "out.json", "--json").json()["created"] is False
+
+
+def test_names_in_chinese_work_wherever_names_are_taken(profiler: Run, kb: Run, tmp_path: Path) -> None:
+    made = profiler("template-create", "--from", "bert", "--name", "中文模板", "--json")
+    assert made.status == 0, made.err
+    assert made.json()["slug"].startswith("template-")
+    assert (tmp_path / "中文模板.json").is_file()
+    words = ("--scenario", "推理诊断 v2", "--output", "card.md", "--force")
+    assert profiler("knowledge-card", "--session", "bert", *words).status == 0
+    card = parse_markdown((tmp_path / "card.md").read_text(), source="card.md")
+    assert card.slug.startswith("v2-")
+    assert card.title.zh.startswith("推理诊断 v2：")
+    assert card.title.en.isascii()
+    assert profiler("report", "--session", "bert", "--scenario", "推理诊断", "--output", "zh.json").status == 0
+    seen = profiler("publish", "--report", "zh.json", "--preview", "--json").json()
+    assert seen["record"]["slug"].startswith("diagnosis-")
+    by_chinese = profiler("path-map", "--session", "bert", "--target", "注意力", "--json")
+    assert by_chinese.status == 0, by_chinese.err
+    by_english = profiler("path-map", "--session", "bert", "--target", "attention", "--json")
+    assert by_chinese.json()["trees"] == by_english.json()["trees"]
+    fix = profiler("fix", "--bottleneck", "注意力未融合", "--session", "bert", "--json")
+    assert (fix.status, fix.out) == (lambda other: (other.status, other.out))(
+        profiler("fix", "--bottleneck", "unfused_attention", "--session", "bert", "--json")
+    )
+
+
+def test_a_card_that_publish_takes_is_one_that_lint_takes(profiler: Run, kb: Run) -> None:
+    assert profiler("knowledge-card", "--session", "bert", "--scenario", "my case", "--output", "card.md").status == 0
+    linted = kb("lint", "card.md")
+    assert linted.status == 0, linted.out
+    assert kb("publish", "card.md").status == 0

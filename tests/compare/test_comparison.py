@@ -82,7 +82,7 @@ def test_noise_or_another_simulator_version_lose_that_resolution(other: Session)
     [
         ({"soc": A2}, {"soc": V100}, "chip"),
         ({"soc": SocRef(family="A2")}, {"soc": SocRef(family="A3")}, "chip"),
-        ({"soc": SocRef(cores=24)}, {"soc": SocRef(cores=20)}, "chip"),
+        ({"soc": SocRef(cores=24)}, {"soc": SocRef(cores=20)}, "number of cores: 24 and 20"),
         ({"world_size": 8}, {"world_size": 2}, "world size"),
         ({"model": Model(name="SD3")}, {"model": Model(name="bert")}, "model"),
         ({"model": Model(phase="prefill")}, {"model": Model(phase="decode")}, "phase"),

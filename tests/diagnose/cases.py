@@ -38,6 +38,16 @@ def hosted(count: int = 20) -> Scene:
     return scene
 
 
+def copies_only() -> Scene:
+    """A step of the device that moved data and ran no kernel."""
+    return Scene().step(0, 100).copy("h2d", 0.0, 50.0)
+
+
+def untyped() -> Scene:
+    """A Level0 capture: the kernel has neither type nor core."""
+    return Scene().kernel(None, 100.0, core=None, name="kernel")
+
+
 def paused(event: str, duration: float, *, layer: str = "framework", late: float = 0.0) -> Scene:
     """Ten kernels, a pause in which the host does ``event``, ten kernels launched after it."""
     scene = hosted(10)
@@ -212,7 +222,7 @@ CASES: Final[Mapping[str, Case]] = {
     "dynamic_shape_recompile": pauses("aclopCompile", 6000.0, layer="acl"),
     "memory_fragmentation": pauses("aclrtMallocPhysical", layer="acl"),
     "host_bound_launch": Case(
-        lambda: one(late_launches(20.0)), lambda: one(hosted()), lambda: one(Scene().step(0, 100)), 39 * 20.0, "no kernel rows"
+        lambda: one(late_launches(20.0)), lambda: one(hosted()), lambda: one(copies_only()), 39 * 20.0, "no kernel rows"
     ),
     "stream_bubbles": Case(lambda: one(shallow_queue(2)), lambda: one(shallow_queue(60)), lambda: one(busy()), 230.0, MISSING_HOST),
     "h2d_copy": Case(
@@ -224,16 +234,14 @@ CASES: Final[Mapping[str, Case]] = {
     "aicpu_operator": Case(
         lambda: one(with_type("IndexPut", 400.0, core="AI_CPU")),
         lambda: one(busy()),
-        lambda: one(Scene().step(0, 100)),
+        lambda: one(copies_only()),
         400.0,
         "no kernel rows",
     ),
-    "format_conversion": Case(
-        lambda: one(with_type("TransData", 400.0)), lambda: one(busy()), lambda: one(Scene().step(0, 9)), 400.0, "type"
-    ),
-    "excess_cast": Case(lambda: one(with_type("Cast", 400.0)), lambda: one(busy()), lambda: one(Scene().step(0, 9)), 400.0, "type"),
+    "format_conversion": Case(lambda: one(with_type("TransData", 400.0)), lambda: one(busy()), lambda: one(untyped()), 400.0, "type"),
+    "excess_cast": Case(lambda: one(with_type("Cast", 400.0)), lambda: one(busy()), lambda: one(untyped()), 400.0, "type"),
     "quantization_dequant_overhead": Case(
-        lambda: one(with_type("AscendDequant", 400.0)), lambda: one(busy()), lambda: one(Scene().step(0, 9)), 400.0, "type"
+        lambda: one(with_type("AscendDequant", 400.0)), lambda: one(busy()), lambda: one(untyped()), 400.0, "type"
     ),
     "suboptimal_tiling": Case(
         lambda: one(busy(with_type("MatMulV3", 400.0, core="AI_CORE", block=25))),
@@ -269,14 +277,12 @@ CASES: Final[Mapping[str, Case]] = {
         "pipe counters",
     ),
     "unfused_elementwise": Case(
-        lambda: one(elementwise(5)), lambda: one(elementwise(2)), lambda: one(Scene().step(0, 9)), 600.0, "no kernel rows"
+        lambda: one(elementwise(5)), lambda: one(elementwise(2)), lambda: one(copies_only()), 600.0, "no kernel rows"
     ),
     "recompute_overhead": Case(
         lambda: one(training(again=True)), lambda: one(training(again=False)), lambda: one(busy()), 8 * 180.0, "not a training step"
     ),
-    "kv_cache_bandwidth": Case(
-        lambda: one(decoding(900.0, 0.1)), lambda: one(decoding(900.0, 0.9)), lambda: one(Scene().step(0, 9)), 900.0, "type"
-    ),
+    "kv_cache_bandwidth": Case(lambda: one(decoding(900.0, 0.1)), lambda: one(decoding(900.0, 0.9)), lambda: one(untyped()), 900.0, "type"),
     "memory_bandwidth_pressure": Case(
         lambda: one(with_type("GatherV2", 2000.0, aiv_vec_ratio=0.05, aiv_mte2_ratio=0.95)),
         lambda: one(busy()),

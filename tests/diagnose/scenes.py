@@ -31,7 +31,14 @@ class Scene:
         return self
 
     def kernel(
-        self, op_type: str, duration: float, *, at: float | None = None, gap: float = 0.0, core: str = "AI_VECTOR_CORE", **more: Any
+        self,
+        op_type: str | None,
+        duration: float,
+        *,
+        at: float | None = None,
+        gap: float = 0.0,
+        core: str | None = "AI_VECTOR_CORE",
+        **more: Any,
     ) -> Scene:
         begin = self.clock + gap if at is None else at
         self.clock = max(self.clock, begin + duration)

@@ -62,7 +62,7 @@ def test_cores_left_idle_by_a_kernel_at_the_memorys_limit_cost_nothing() -> None
 def test_without_types_tiles_are_not_judged() -> None:
     scene = Scene()
     for _ in range(20):
-        scene.kernel(None, 400.0, name="aclnnMatmul", core="AI_CORE", block=25)  # type: ignore[arg-type]  # Level0 names none
+        scene.kernel(None, 400.0, name="aclnnMatmul", core="AI_CORE", block=25)  # Level0 names none
     notes = {note.cause: note for note in found(one(scene)).sessions[0].not_judged}
     assert "Level0" in notes["suboptimal_tiling"].reason.en
 

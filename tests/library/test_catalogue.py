@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kb.errors import ContentError
+from kb.errors import ContentError, NotFoundError
 from kb.library.catalogue import load_catalogue
 from kb.library.decoding import LARGEST_FILE
 
@@ -136,3 +136,15 @@ def test_reading_the_catalogue_loads_no_heavy_module(checkout: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_everything_is_found_by_each_of_its_names_in_both_languages(checkout: Path) -> None:
+    catalogue = load_catalogue(checkout)
+    for cause in catalogue.causes.values():
+        for name in (cause.id, *cause.aliases, cause.name.zh, cause.name.en, cause.id.replace("_", "-").upper()):
+            assert catalogue.cause(name).id == cause.id
+    for strategy in catalogue.strategies.values():
+        for name in (strategy.id, *strategy.aliases, strategy.name.zh, strategy.name.en):
+            assert catalogue.strategy(name).id == strategy.id
+    with pytest.raises(NotFoundError, match="unfused_attention"):
+        catalogue.cause("注意力没融合")

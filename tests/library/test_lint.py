@@ -112,7 +112,7 @@ def test_a_good_library_has_no_problem(shelf: Path) -> None:
         ("422 ms (-32 %)", "422 ms (-52 %)", "percentage", "summary:", "-31.9"),
         ("- cause: slow", "- cause: slower", "id", "- cause: slower", "no cause 'slower'"),
         ("strategy: speed_up", "strategy: hurry", "id", "- strategy: hurry", "no strategy 'hurry'"),
-        ("      latency:", "      delay:", "id", "      delay:", "no metric 'delay'"),
+        ("      latency:", "      delay:", "context", "      delay:", "no metric 'delay'"),
         ("`speed_up`", "`speed_upp`", "id", "`speed_upp`", "speed_upp"),
         ("links:\n- one", "links:\n- two", "link", "- two", "no record 'two'"),
         ("一段正文。", "见[那里](../gone/recipe.md)。", "link", "../gone", "gone"),

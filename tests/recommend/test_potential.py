@@ -20,6 +20,8 @@ from kb.domain.soc import SocFamily
 from kb.recommend.outcomes import OutcomeTable
 from kb.recommend.percentile import ALL, LEAST, among_runs, distributions, load_kinds, percentiles
 from kb.recommend.potential import Trial, Wanted, potential, trials_of
+from kb.report.plain import PlainRenderer
+from kb.report.potential import potential_document
 
 
 def _trial(
@@ -53,7 +55,16 @@ def test_tiers_are_never_mixed() -> None:
     assert found.tiers == {"claimed": 1, "simulated": 1, "measured": 2}
 
 
-@given(st.lists(st.floats(-0.9, 0.9), min_size=1, max_size=30))
+def test_one_outcome_says_nothing_about_the_spread() -> None:
+    found = _potential(_trial(0.283, tier="measured"))
+    assert (found.median, found.interval, found.n) == (0.283, None, 1)
+    text = PlainRenderer().render(potential_document(found, CATALOGUE, "en"))
+    assert "saves 28.3 %, 1 case, interval unknown" in text
+    pair = PlainRenderer().render(potential_document(_potential(_trial(0.2), _trial(0.3)), CATALOGUE, "en"))
+    assert "saves 25.0 % [20.0 %, 30.0 %], 2 cases" in pair
+
+
+@given(st.lists(st.floats(-0.9, 0.9), min_size=2, max_size=30))
 def test_the_interval_holds_the_median_and_lies_among_the_outcomes(gains: list[float]) -> None:
     found = _potential(*(_trial(gain) for gain in gains))
     assert found.median is not None

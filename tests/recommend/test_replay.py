@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from kb.diagnose.diagnosis import diagnose
+from kb.diagnose.diagnosis import diagnose, diagnose_views, views_of
 from kb.diagnose.operators import load_classes
 from kb.diagnose.view import rank_view
 from kb.domain.catalogue import Catalogue
@@ -91,3 +91,13 @@ def test_a_poorer_capture_shows_fewer_traits_not_zeros(catalogue: Catalogue) -> 
 
 def test_nothing_to_look_at_has_no_traits(catalogue: Catalogue) -> None:
     assert traits((), diagnose((), catalogue), catalogue.socs) == {}
+
+
+def test_the_books_of_the_diagnosis_are_used_again(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = tuple(_session(catalogue, Options(steps=3, host_scale=scale)) for scale in (1.0, 2.0))
+    views = views_of(sessions, catalogue)
+    diagnosis = diagnose_views(views, catalogue)
+    assert diagnosis == diagnose(sessions, catalogue)
+    again = traits(sessions, diagnosis, catalogue.socs)
+    monkeypatch.setattr("kb.recommend.traits.rank_view", lambda *_: pytest.fail("the session was accounted for a second time"))
+    assert traits(sessions, diagnosis, catalogue.socs, views) == again

@@ -20,7 +20,7 @@ _QUALITIES: tuple[Quality, ...] = ("latency", "memory", "precision")
 def _weighed(
     *items: RankedStrategy, constraints: Constraints | None = None, base: Baseline = _BASE, cases: tuple[PastCase, ...] = ()
 ) -> Recommendation:
-    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, _PRIORS, {"slow", "waits"})
+    return weighed(recommendation(*items), cases, CATALOGUE, constraints or Constraints(), base, _PRIORS, {"slow": 0.6, "waits": 0.6})
 
 
 @settings(deadline=None)

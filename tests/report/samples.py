@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from kb.domain.accounting import Accounting
 from kb.domain.case import Answer, Hit, Why
@@ -102,12 +103,21 @@ def finding(message: Text = _SLOW, *, share: float = 0.5) -> Finding:
 
 
 def diagnosis(
-    findings: tuple[Finding, ...] = (finding(),), *, name: str = "run", origin: Origin = "measured", step_ns: int = 10 * MS
+    findings: tuple[Finding, ...] = (finding(),),
+    *,
+    name: str = "run",
+    origin: Origin = "measured",
+    step_ns: int = 10 * MS,
+    unexplained_ns: int = 0,
+    compute: bool = True,
 ) -> Diagnosis:
-    """One session with ``findings``, something healthy and something not judged."""
+    """One session with ``findings``, something healthy and something not judged. A fifth of the step is idle, all of it
+    without ``compute``."""
     books = Accounting(
         step="3", step_ns=step_ns, preparing_ns=None, parts={"compute": step_ns - step_ns // 5, "idle_unknown": step_ns // 5}
     )
+    if not compute:
+        books = replace(books, parts={"idle_unknown": step_ns})
     own = SessionDiagnosis(
         name=name,
         rank=0,
@@ -118,6 +128,7 @@ def diagnosis(
         findings=findings,
         healthy=(Healthy(cause="slow_thing", message=Text("很好", "just fine")),),
         not_judged=(NotJudged(cause="other_thing", reason=Text("缺数据", "no data"), capture=Text("多采", "capture more")),),
+        unexplained_ns=unexplained_ns,
     )
     return Diagnosis(sessions=(own,), cluster=ClusterDiagnosis(captured_ranks=(0,), world_size=1))
 

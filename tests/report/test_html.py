@@ -102,7 +102,7 @@ def test_a_field_of_ten_megabytes_is_cut_with_its_size_said() -> None:
 def test_without_the_chart_library_pictures_stay_and_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kb.report.html.renderer.chart_library", tuple)
     text = str(rendered(full_report(), ".html", CATALOGUE, "en"))
-    assert "diagnosis-recipes[charts]" in text
+    assert ".[charts]" in text
     assert text.count("<svg") >= 8
     assert len(text) < 400_000
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from report.samples import CATALOGUE, diagnosis, finding, full_report, session
+from report.samples import CATALOGUE, MS, diagnosis, finding, full_report, session
 
+from kb.domain.finding import Finding
 from kb.domain.text import LANGS, Lang
+from kb.report.diagnosis import diagnosis_document
 from kb.report.document import Document, Figure, FindingBlock, Heading, Headline, Note
 from kb.report.labels import labels
 from kb.report.markdown import MarkdownRenderer
@@ -59,6 +61,29 @@ def test_without_findings_the_report_says_what_was_checked() -> None:
     document = report_document(Report(diagnosis=diagnosis(())), CATALOGUE, "en")
     headline = next(block for block in document.blocks if isinstance(block, Headline))
     assert (headline.tone, headline.text) == ("good", "No bottleneck among the checks that could be made")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.04, 0.06, 0.19, 0.2])
+@pytest.mark.parametrize("findings", [(), (finding(share=0.1),)])
+def test_idle_time_of_unknown_cause_leads_when_it_is_the_largest_loss(share: float, findings: tuple[Finding, ...]) -> None:
+    told = diagnosis(findings, unexplained_ns=round(share * 10 * MS))
+    largest = max([0.05, *(item.share for item in findings)])
+    document = report_document(Report(diagnosis=told), CATALOGUE, "en")
+    found = next(block for block in document.blocks if isinstance(block, Headline))
+    leads = share >= largest
+    assert (f"Idle, cause unknown: {100 * share:.1f} % of the step" == found.text) is leads
+    if leads:
+        assert found.tone == "warn"
+        assert "no captured event explains it" in found.lead
+        assert ("Slow thing" in found.lead) is bool(findings)
+    plain = MarkdownRenderer().render(diagnosis_document(told, CATALOGUE, "en"))
+    assert ("not explained" in plain) is leads
+
+
+def test_a_capture_of_the_host_alone_is_no_all_clear() -> None:
+    document = report_document(Report(diagnosis=diagnosis((), compute=False, unexplained_ns=10 * MS)), CATALOGUE, "en")
+    found = next(block for block in document.blocks if isinstance(block, Headline))
+    assert (found.tone, found.text) == ("unknown", "No device activity was captured: nothing on the device can be judged")
 
 
 def test_without_a_step_the_report_does_not_judge() -> None:

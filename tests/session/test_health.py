@@ -12,6 +12,9 @@ import pytest
 from kb.domain.soc import SocRef
 from kb.domain.text import Text
 from kb.profile.sources import load
+from kb.report.diagnosis import diagnosis_document
+from kb.report.health import health_document
+from kb.report.markdown import MarkdownRenderer
 from kb.session.builder import Strings
 from kb.session.builder import session as made_session
 from kb.session.builder import table as made_table
@@ -19,6 +22,8 @@ from kb.session.health import Health, assess, load_checks
 from kb.session.meta import Capture, Missing, SessionMeta, Violation
 from kb.session.schema import TABLES
 from kb.session.session import Session
+from kb.workflow.diagnose import diagnose_paths
+from kb.workflow.location import shipped_catalogue
 
 Columns = Mapping[str, Sequence[Any]]
 KERNELS: Columns = {"start_ns": [0, 100], "duration_ns": [50, 50], "name": ["a", "b"], "op_type": ["A", "B"], "core": ["AI_CORE"] * 2,
@@ -162,3 +167,24 @@ def test_real_captures_are_judged_as_documented(shared: Path) -> None:
     cut = assess(load(folder / "formats-2023"))
     assert cut.sessions[0].dropped_rows == 1
     assert cut.verdict == "usable"
+
+
+def test_ranks_that_communication_names_count_where_no_file_states_the_world(checkout: Path) -> None:
+    health = assess(load(checkout / "tests" / "data" / "cnn-ddp-rank0"))
+    assert (health.world_size, health.group_size, health.captured_ranks) == (None, 8, (0,))
+    assert "its communication names 8 ranks, 1 of them captured" in said(health)
+    shown = MarkdownRenderer().render(health_document(health, "en"))
+    diagnosed = diagnosis_document(diagnose_paths([checkout / "tests" / "data" / "cnn-ddp-rank0"]).diagnosis, shipped_catalogue(), "en")
+    assert "1 of 8 ranks captured" in shown
+    assert "1 of ? ranks" not in shown + MarkdownRenderer().render(diagnosed)
+
+
+def test_a_file_that_is_there_is_not_said_to_be_missing(checkout: Path) -> None:
+    (part,) = assess(load(checkout / "tests" / "data" / "cnn-ddp-rank0")).sessions
+    (why,) = [item.why.en for item in part.missing if item.what == "host_ops"]
+    assert "holds any" in why
+    assert "is here" not in why
+
+
+def test_no_peer_named_gives_no_group() -> None:
+    assert assess([session()]).group_size is None

@@ -120,7 +120,10 @@ def test_what_is_written_reads_back_and_costs_the_same(name: str, layout: Table)
     data = om_bytes(graph, layout=layout, info="atc")
     model = read_om(data, f"{name}.om")
     assert marked(model.header)
-    assert model.header.info == f"{MARK} atc"
+    assert model.header.info == f"{MARK}:{entry.type} atc"
+    assert model.graph.type == entry.type
+    foreign = read_om(data.replace(MARK.encode(), b"made-with-it", 1), f"{name}.om")
+    assert foreign.graph.type in ("cnn", "unknown"), "what a file of somebody else calls itself is not believed"
     assert len(model.graph.operators) == len(graph.operators)
     again = workload_of(model.graph, Options(), CONSTANTS)
     assert sum(getattr(operator, "flop", 0) for operator in again.segment.operators) == sum(

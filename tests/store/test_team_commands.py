@@ -179,7 +179,7 @@ def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("kb.workflow.casebook.find_spec", lambda name: None)
     with pytest.raises(StoreError, match="driver") as caught:
         require_postgres()
-    assert "diagnosis-recipes[postgres]" in str(caught.value)
+    assert "pip install '.[postgres]'" in str(caught.value)
 
 
 # The command line

@@ -125,6 +125,15 @@ def test_a_resumed_run_makes_no_trial_twice_and_ends_alike(tmp_path: Path, small
     assert path.read_bytes().splitlines() == lines
 
 
+def test_trials_of_the_journal_count_towards_the_bound(tmp_path: Path, small: Setup, shipped: Catalogue) -> None:
+    path, few = tmp_path / "j.jsonl", Bounds(trials=4, seconds=60.0, knob_trials=6)
+    run(small, shipped, journal=path)
+    again, _ = run(small, shipped, journal=path, bounds=few)
+    fresh, _ = run(small, shipped, bounds=few)
+    assert (again.trials, again.replayed, again.stop) == (4, 4, "trials")
+    assert (again.rounds, again.best) == (fresh.rounds, fresh.best)
+
+
 def test_an_interrupt_keeps_finished_trials(tmp_path: Path, small: Setup, shipped: Catalogue) -> None:
     path, seen = tmp_path / "j.jsonl", []
 

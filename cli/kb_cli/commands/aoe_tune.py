@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from kb.errors import ExitCode
+from kb.errors import ExitCode, UsageError
 from kb.tune.space import parse_space
 from kb.workflow.casebook import open_casebook
 from kb.workflow.simulate import DEFAULT_SOC, options_from
@@ -36,7 +36,7 @@ class Options(Running):
         ),
     ] = "false"
     soc_version: Annotated[str, Flag("--soc_version", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of the noise and of the search.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise and of the search.", "N", least=0)] = 1
     batch: Annotated[int, Flag("--batch", "Batch size of a built-in model.", "N")] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
 
@@ -45,8 +45,14 @@ def run(options: Options, console: Console) -> int:
     """Search the space; what the chip cannot hold is cut with the reason."""
     bounds = bounds_of(options)
     space = parse_space(options.search_space) if options.search_space else None
+    strategies = options.enable_profiler_feedback == "true"
+    if options.no_knobs and not strategies:
+        raise UsageError("--no-knobs leaves nothing to search", do="add --enable_profiler_feedback true, or leave --no-knobs out")
     place = workspace()
-    model = named_or_last(options.model, options.rest, place)
+    named = named_or_last(options.model, options.rest, place)
+    model = named.model
+    if named.remark.en:
+        console.remark(named.remark.zh, named.remark.en)
     console.remark(f"[仿真] {texts().banner.zh}", f"[simulated] {texts().banner.en}")
     with open_casebook(place, console.progress()) as casebook:
         own = options_from(options.set, {"batch": options.batch})
@@ -63,7 +69,8 @@ def run(options: Options, console: Console) -> int:
             progress=console.progress(),
             journal=journal,
             space=space,
-            strategies=options.enable_profiler_feedback == "true",
+            knobs=not options.no_knobs,
+            strategies=strategies,
         )
         status = show_tuning(tuning, session, casebook.catalogue, options, console)
     command = texts().tune.format(model=f"{Path(model).stem}.onnx", framework=5, output=Path(model).stem)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kb.domain.text import Text
-from kb.errors import ExitCode
+from kb.errors import ExitCode, UsageError
 from kb.profile.simulated.model_files import SUFFIXES
 from kb.report.numbers import duration, signed_percent
 from kb.report.payload import plain
@@ -39,7 +39,7 @@ class Options(Common):
         str, Flag("--auto_profile", "true: profile the result at once, into <output>_baseline.prof.", choices=("true", "false"))
     ] = "false"
     soc: Annotated[str, Flag("--soc_version", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of the noise in the profile.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise in the profile.", "N", least=0)] = 1
     batch: Annotated[int, Flag("--batch", "Batch size of a built-in model.", "N")] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
     force: Annotated[bool, Flag("--force", "Overwrite output files.")] = False
@@ -47,7 +47,12 @@ class Options(Common):
 
 def run(options: Options, console: Console) -> int:
     """Rewrite, check, write the model, and its baseline when asked for."""
-    model = named_or_last(options.model, options.rest, workspace())
+    named = named_or_last(options.model, options.rest, workspace())
+    model = named.model
+    if named.remark.en:
+        console.remark(named.remark.zh, named.remark.en)
+    if options.output is not None and options.output.suffix != ".om":
+        raise UsageError(f"--output {options.output}", allowed="a file ending in .om", do=f"--output {options.output.stem}.om")
     output = options.output or free_name(Path(f"{_base(model)}.om"))
     switches = read_switches(options.fusion_switch_file) if options.fusion_switch_file is not None else Switches(on=())
     done = convert(

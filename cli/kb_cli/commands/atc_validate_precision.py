@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from kb.errors import ExitCode, UsageError
+from kb.errors import ExitCode
 from kb.report.document import Bullets, Document, Heading, Note, TableBlock
 from kb.report.labels import labels
 from kb.report.payload import plain
@@ -14,7 +14,7 @@ from kb.report.plain import PlainRenderer
 from kb.workflow.location import shipped_catalogue
 from kb.workflow.simulate import DEFAULT_SOC, options_from
 from kb.workflow.subject import named_or_last, subject
-from kb.workflow.toolchain import METRICS, Validated, texts, validated
+from kb.workflow.toolchain import METRICS, Validated, read_metrics, texts, validated
 from kb.workflow.workspace import workspace
 from kb_cli.command import Command, Common, Flag
 from kb_cli.console import Console
@@ -31,17 +31,18 @@ class Options(Common):
         "fused_attention=true",
     )
     max_loss: Annotated[
-        float | None, Flag("--max-loss", "Fraction by which the relative error may grow; else exit status 6.", "FRACTION")
+        float | None, Flag("--max-loss", "Fraction by which the relative error may grow; else exit status 6.", "FRACTION", least=0, most=1)
     ] = None
     soc: Annotated[str, Flag("--soc_version", "Chip.", "SOC")] = DEFAULT_SOC
 
 
 def run(options: Options, console: Console) -> int:
     """Emulate the number formats of both forms against float64."""
-    metrics = [name.strip() for name in options.metrics.split(",") if name.strip()]
-    if not metrics:
-        raise UsageError("no metrics", allowed=", ".join(METRICS))
-    model = named_or_last(options.model, (), workspace())
+    metrics = read_metrics(options.metrics)
+    named = named_or_last(options.model, (), workspace())
+    model = named.model
+    if named.remark.en:
+        console.remark(named.remark.zh, named.remark.en)
     catalogue = shipped_catalogue()
     before = subject(model, catalogue, soc=options.soc, seed=1, options=options_from((), {})).setup
     changed = options_from(options.set, {}) if not options.converted else options_from((), {})
@@ -55,7 +56,7 @@ def run(options: Options, console: Console) -> int:
     return ExitCode.REGRESSION if options.max_loss is not None and done.loss > options.max_loss else ExitCode.DONE
 
 
-def _document(done: Validated, metrics: list[str], model: str, console: Console) -> Document:
+def _document(done: Validated, metrics: tuple[str, ...], model: str, console: Console) -> Document:
     words = labels(console.lang)
     known = [name for name in metrics if name in METRICS] or list(METRICS)
     rows = tuple((name, f"{getattr(done.before, name):.6g}", f"{getattr(done.after, name):.6g}") for name in known)
@@ -85,7 +86,7 @@ def _document(done: Validated, metrics: list[str], model: str, console: Console)
     )
 
 
-def _payload(done: Validated, metrics: list[str]) -> dict[str, object]:
+def _payload(done: Validated, metrics: tuple[str, ...]) -> dict[str, object]:
     return {
         "origin": "simulated",
         "label": plain(texts().banner),

@@ -32,7 +32,7 @@ class Options(Common):
         "report.html"
     )
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N", least=0)] = 1
     batch: Annotated[int, Flag("--batch", "Batch size.", "N")] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
     force: Annotated[bool, Flag("--force", "Overwrite the output files.")] = False

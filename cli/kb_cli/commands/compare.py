@@ -31,7 +31,7 @@ class Options(Common):
         tuple[str, ...],
         Flag("--quality", "Output quality before and after: two numbers, or two JSON files of metrics by name.", "BEFORE AFTER"),
     ] = ()
-    max_loss: Annotated[float, Flag("--max-loss", "Fraction by which a quality metric may get worse.", "FRACTION")] = 0.0
+    max_loss: Annotated[float, Flag("--max-loss", "Fraction by which a quality metric may get worse.", "FRACTION", least=0, most=1)] = 0.0
     fail_on_regression: Annotated[bool, Flag("--fail-on-regression", "Exit with status 6 when the verdict is regressed.")] = False
 
 

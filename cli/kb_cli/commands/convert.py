@@ -17,7 +17,9 @@ class Options(Common):
     """What to read and where to write."""
 
     source: Annotated[Path, Argument("A profile folder, file or archive.", "IN")]
-    folder: Annotated[Path, Argument("The folder to write into; one file or folder a rank.", "OUT")]
+    folder: Annotated[
+        Path, Argument("The folder to write into, a file or folder a rank; or the .prof or trace file of one session.", "OUT")
+    ]
     form: Annotated[str, Flag("--to", "The format to write.", "FORMAT", choices=FORMATS)] = "prof"
     redact: Annotated[bool, Flag("--redact", "Mask paths, users, hosts, addresses, job names and secrets.")] = False
     export: Annotated[bool, Flag("--export", "Export raw captures first, with the profiler's own tool (writes into them).")] = False
@@ -38,5 +40,10 @@ COMMAND = Command(
     "Write a profile in another format: .prof, Ascend text or database, Chrome trace.",
     Options,
     run,
-    ("kb convert rank_0_ascend_pt out", "kb convert run.prof out --to chrome", "kb convert cluster out --to ascend-db --redact"),
+    (
+        "kb convert rank_0_ascend_pt out",
+        "kb convert rank_0_ascend_pt rank_0.prof --redact",
+        "kb convert run.prof out --to chrome",
+        "kb convert cluster out --to ascend-db --redact",
+    ),
 )

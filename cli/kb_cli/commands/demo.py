@@ -23,7 +23,7 @@ class Options(Common):
     profile: Annotated[Path | None, Flag("--profile", "A real profile instead of a simulated model.", "PATH")] = None
     model: Annotated[str, Flag("--model", "Simulated model.", "MODEL")] = "sd3"
     soc: Annotated[str, Flag("--soc", "Simulated chip.", "SOC")] = "910b2"
-    seed: Annotated[int, Flag("--seed", "Seed of the simulated noise.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the simulated noise.", "N", least=0)] = 1
 
 
 def run(options: Options, console: Console) -> int:

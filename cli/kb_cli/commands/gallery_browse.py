@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec.structs import replace
 
-from kb.errors import ExitCode, UsageError
+from kb.errors import ExitCode
 from kb.report.payload import plain
 from kb.report.plain import PlainRenderer
 from kb.report.records import gallery_document
@@ -25,15 +25,14 @@ class Options(Selection):
 
     words: Annotated[tuple[str, ...], Argument("Words that must all occur; none = everything.", "WORD...")] = ()
     visibility: Annotated[str, Flag("--visibility", "For whom: nothing less visible is shown.", choices=AUDIENCES)] = "private"
-    limit: Annotated[int, Flag("--limit", "At most this many.", "N")] = 30
+    limit: Annotated[int, Flag("--limit", "At most this many.", "N", least=1)] = 30
 
 
 def run(options: Options, console: Console) -> int:
     """Print the records that fit."""
-    if options.limit < 1:
-        raise UsageError(f"--limit {options.limit}", allowed="1 or more")
     with open_casebook(workspace(), console.progress()) as casebook:
-        found = gallery(casebook.store, options.wanted(" ".join(options.words), options.visibility), scored(casebook))
+        wanted = options.wanted(" ".join(options.words), options.visibility, casebook.catalogue)
+        found = gallery(casebook.store, wanted, scored(casebook))
     page = replace(found, entries=found.entries[: options.limit])
     if console.as_json:
         console.json({**plain(page), "contributors": [plain(person) for person in ladder(found.entries)]})

@@ -27,7 +27,7 @@ def run(options: Options, console: Console) -> int:
     """Write the site."""
     folder = options.folder
     with open_casebook(workspace(), console.progress()) as casebook:
-        built = build_site(casebook, folder, options.wanted("", options.visibility), console.progress())
+        built = build_site(casebook, folder, options.wanted("", options.visibility, casebook.catalogue), console.progress())
     if console.as_json:
         console.json({"folder": str(folder), "records": built.records, "pages": built.pages, "size_bytes": built.size_bytes})
     else:

@@ -38,7 +38,7 @@ def run(options: Options, console: Console) -> int:
 
 
 COMMAND = Command(
-    "Check recipes, cards, templates and the catalogue, with file and line.",
+    "Check recipes, cards, templates and the catalogue, with file and line; your own records only for what kb publish needs.",
     Options,
     run,
     ("kb lint", "kb lint recipes/field", "kb lint my-recipe/recipe.md --json"),

@@ -23,7 +23,7 @@ class Options(Common):
     report: Annotated[Path | None, Flag("--report", "A report file of ours, or a saved diagnosis.", "FILE")] = None
     session: Annotated[str, Flag("--session", "A capture, by path or the beginning of its name; default the last one.", "NAME")] = ""
     voice: Annotated[str, Flag("--voice", "Also speak, in this language, with a voice of the system.", choices=("zh", "en"))] = ""
-    most: Annotated[int, Flag("--most", "How many causes to name.", "N")] = 3
+    most: Annotated[int, Flag("--most", "How many causes to name.", "N", least=1)] = 3
 
 
 def run(options: Options, console: Console) -> int:
@@ -33,7 +33,7 @@ def run(options: Options, console: Console) -> int:
         console.remark(named.remark.zh, named.remark.en)
     diagnosis = diagnosis_of(named, str(options.report or options.session))
     lang: Lang = "zh" if options.voice == "zh" else "en" if options.voice == "en" else console.lang
-    sentences = alerts(diagnosis, named.catalogue, lang, most=max(1, options.most))
+    sentences = alerts(diagnosis, named.catalogue, lang, most=options.most)
     program = voice() if options.voice else None
     if console.as_json:
         console.json({"lang": lang, "sentences": sentences, "voice": program, "simulated": named.report.simulated})

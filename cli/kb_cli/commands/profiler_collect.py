@@ -15,8 +15,9 @@ from kb.session.codec import to_bytes
 from kb.session.session import Session
 from kb.workflow.collect import Collected, Wanted, collect_model, measure_command
 from kb.workflow.location import shipped_catalogue
-from kb.workflow.recent import recent, remember
+from kb.workflow.recent import remember
 from kb.workflow.simulate import DEFAULT_SOC, chip, options_from
+from kb.workflow.subject import named_or_last
 from kb.workflow.workspace import workspace
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
@@ -62,7 +63,7 @@ class Options(Common):
     quick_mode: Annotated[str, Flag("--quick_mode", "true: two steps, lightweight, into <model>_quick.prof.", choices=_YES_NO)] = "false"
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC", short="--soc_version")] = DEFAULT_SOC
     steps: Annotated[int, Flag("--steps", "Steps in the capture, the first a warm-up.", "N")] = 5
-    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N", least=0)] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
     force: Annotated[bool, Flag("--force", "Overwrite the output file.")] = False
 
@@ -77,9 +78,10 @@ def run(options: Options, console: Console) -> int:
             allowed="profiler collect [options] -- CMD ..",
             do="give the command that runs the model after --, or use --backend simulated",
         )
-    model = options.model or recent(workspace()).model
-    if not model:
-        raise UsageError("no model given and none was used before", allowed="--model FILE, or -- CMD ..", do="name a model")
+    named = named_or_last(options.model, (), workspace())
+    model = named.model
+    if named.remark.en:
+        console.remark(named.remark.zh, named.remark.en)
     quick = options.quick_mode == "true"
     lightweight = quick or options.mode == "lightweight"
     wanted = Wanted(
@@ -106,8 +108,7 @@ def _written(options: Options, console: Console, model: str, collected: Collecte
     output = options.output or (own if options.force else free_name(own))
     target = output if output.suffix == ".prof" else output / f"{stem}.prof"
     write_new(target, to_bytes(session), force=options.force, keep=(Path(model),))
-    used = str(Path(model).absolute()) if Path(model).is_file() else model
-    remember(workspace(), capture=output, model=used)
+    remember(workspace(), capture=output, model=model)
     for remark in collected.remarks:
         console.remark(remark.zh, remark.en)
     payload: dict[str, Any] = {

@@ -29,7 +29,7 @@ class Options(Common):
     ] = None
     data_types: Annotated[str, Flag("--data_types", "node_latency, queue_depth, resource_util; default all.", "LIST")] = ""
     duration: Annotated[str, Flag("--duration", "Simulated time.", "TIME")] = "10m"
-    rate: Annotated[float | None, Flag("--rate", "Requests a second instead of the pipeline's own.", "N")] = None
+    rate: Annotated[float | None, Flag("--rate", "Requests a second instead of the pipeline's own.", "N", least=0)] = None
     trace: Annotated[Path | None, Flag("--trace", "Arrival times: CSV with time_ms, or a line of ms a request.", "FILE.csv")] = None
     concurrency: Annotated[tuple[str, ...], Flag("--concurrency", "Workers of a node; may be given often.", "NODE=N")] = ()
     soc: Annotated[str, Flag("--soc", "Chip of nodes that run a simulated model.", "SOC")] = DEFAULT_SOC

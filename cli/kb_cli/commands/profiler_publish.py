@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec.structs import replace
 
 from kb.workflow.casebook import open_casebook
-from kb.workflow.draft import draft_from_file
 from kb.workflow.key_findings import split_names
+from kb.workflow.named import record_in
 from kb.workflow.nearness import near_records
 from kb.workflow.publish import publish
 from kb.workflow.workspace import workspace
@@ -34,7 +34,7 @@ class Options(Common):
 
 def run(options: Options, console: Console) -> int:
     """Publish the record the report carries."""
-    drafted = draft_from_file(options.report)
+    drafted = record_in(options.report)
     record = replace(drafted, slug=options.slug or drafted.slug, tags=tuple(dict.fromkeys((*drafted.tags, *split_names(options.tags)))))
     with open_casebook(workspace(), console.progress(), writable=not options.preview) as casebook:
         if options.preview:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 from msgspec.structs import replace
 
-from kb.domain.text import Text
 from kb.errors import ExitCode, UsageError
-from kb.report.formats import SUFFIXES, format_of, rendered
+from kb.report.formats import SUFFIXES, format_of, lacking, rendered
 from kb.report.report import Report
+from kb.text.slug import slug_of
 from kb.workflow.casebook import open_casebook
 from kb.workflow.key_findings import doubts, key_findings, split_names, with_doubts
+from kb.workflow.knowledge import scenario_title
 from kb.workflow.named import diagnosed_session
 from kb.workflow.report import profile_report
 from kb.workflow.workspace import workspace
@@ -36,10 +36,19 @@ class Options(Common):
     ] = None
     force: Annotated[bool, Flag("--force", "Overwrite existing files.")] = False
 
+    def new_files(self) -> tuple[Path, ...]:
+        """One a format; without any the one named, or a page."""
+        return _targets(self)
+
 
 def run(options: Options, console: Console) -> int:
     """Diagnose, find similar cases, render, write."""
-    files = _targets(options)
+    asked = options.new_files()
+    reasons = {file: lacking(format_of(file)) for file in asked}
+    files = tuple(file for file in asked if reasons[file] is None)
+    absent = next((reason for reason in reasons.values() if reason is not None), None)
+    if absent is not None and not files:
+        raise absent
     place = workspace()
     diagnosed, remark = diagnosed_session(options.session, place, Path.cwd())
     if remark.en:
@@ -58,6 +67,8 @@ def run(options: Options, console: Console) -> int:
     else:
         for file in files:
             console.say(f"已写入 {file}", f"wrote {file}")
+    if absent is not None:
+        raise absent
     return ExitCode.INTERNAL if diagnosed.diagnosis.has_fault() else ExitCode.DONE
 
 
@@ -75,15 +86,10 @@ def _targets(options: Options) -> tuple[Path, ...]:
 
 def _named(report: Report, scenario: str) -> Report:
     """The report whose record bears the scenario's name; a report without a record has nothing to name."""
-    slug = re.sub(r"[^a-z0-9]+", "-", scenario.lower()).strip("-")[:96].strip("-")
+    slug = slug_of(scenario, "diagnosis")
     if report.record is None or not slug:
         return report
-    return replace(report, record=replace(report.record, slug=slug, title=_title(report.record.title, scenario)))
-
-
-def _title(derived: Text, scenario: str) -> Text:
-    words = scenario.replace("_", " ")
-    return Text(zh=f"{words}：{derived.zh}", en=f"{words}: {derived.en}")
+    return replace(report, record=replace(report.record, slug=slug, title=scenario_title(scenario, report.record.title)))
 
 
 COMMAND = Command(

@@ -38,7 +38,8 @@ class Options(Common):
 
 
 def run(options: Options, console: Console) -> int:
-    """Compare, say what each bottleneck gave, warn of new ones. Exit status 6 for a regression."""
+    """Compare, say what each bottleneck gave, warn of new ones. Exit status 6 for a regression, 1 when nothing can be compared (the
+    comparison says why)."""
     names = [name.strip() for name in options.metrics.split(",") if name.strip()]
     unknown = [name for name in names if name not in _METRICS]
     if unknown or not names:
@@ -57,6 +58,10 @@ def run(options: Options, console: Console) -> int:
         console.json({"metrics": names, **comparison_payload(comparison)})
     else:
         console.text(PlainRenderer().render(document))
+    if comparison.verdict == "not_comparable":
+        why = "; ".join(reason.pick(console.lang) for reason in comparison.reasons)
+        console.remark(f"两次采集不可比：{why}", f"the two captures are not comparable: {why}")
+        return ExitCode.CANNOT
     return ExitCode.REGRESSION if comparison.verdict == "regressed" else ExitCode.DONE
 
 

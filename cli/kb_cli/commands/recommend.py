@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kb.domain.field import FieldQuestion
+from kb.domain.quantity import noted
 from kb.errors import ExitCode, UsageError
 from kb.report.answers import recommendation_document
 from kb.report.field import field_document
@@ -82,7 +83,7 @@ def _metric(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip() or not value.strip():
         raise UsageError(f"--metric {text}", allowed="NAME=VALUE, as step_time=90ms")
-    return name.strip(), value.strip()
+    return name.strip(), noted(value)
 
 
 COMMAND = Command(

@@ -9,7 +9,7 @@ from typing import Annotated
 from kb.domain.catalogue import Catalogue
 from kb.errors import ContentError, ExitCode, StoreError, UsageError
 from kb.profile.sources import load
-from kb.report.formats import SUFFIXES, format_of, rendered
+from kb.report.formats import SUFFIXES, format_of, lacking, rendered
 from kb.report.report import Report
 from kb.workflow.casebook import open_casebook
 from kb.workflow.diagnose import Diagnosed, diagnose_paths
@@ -42,6 +42,9 @@ def run(options: Options, console: Console) -> int:
             "no file to write", allowed=f"--output FILE with one of {', '.join(SUFFIXES)}", do="kb report SOURCE --output report.html"
         )
     suffix = format_of(options.output)
+    missing = lacking(suffix)
+    if missing is not None:
+        raise missing
     report, catalogue = _gathered(options, console)
     content = rendered(report, suffix, catalogue, console.lang, interactive=not options.static)
     write_new(options.output, content, force=options.force)

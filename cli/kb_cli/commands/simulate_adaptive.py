@@ -41,7 +41,7 @@ class Options(Common):
     batch_step: Annotated[int, Flag("--batch-step", "Notch of the batch.", "N")] = 4
     interval: Annotated[int, Flag("--interval", "Batches between two looks at the load.", "N")] = 20
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of the stream.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the stream.", "N", least=0)] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator; may be given often.", "NAME=VALUE")] = ()
 
 

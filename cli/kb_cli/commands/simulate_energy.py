@@ -23,8 +23,8 @@ class Options(Common):
 
     model: Annotated[str, Argument("Built-in model or model file (.onnx, .om, .json).", "MODEL")]
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    grid: Annotated[float, Flag("--grid", "Carbon intensity of the grid, g CO2 a kWh.", "N")] = GRID_G_PER_KWH
-    overhead: Annotated[float, Flag("--overhead", "Energy of the site over that of the machines.", "N")] = SITE_OVERHEAD
+    grid: Annotated[float, Flag("--grid", "Carbon intensity of the grid, g CO2 a kWh.", "N", least=0, most=10000)] = GRID_G_PER_KWH
+    overhead: Annotated[float, Flag("--overhead", "Energy of the site over that of the machines.", "N", least=1, most=10)] = SITE_OVERHEAD
     input_shape: Annotated[tuple[str, ...], Flag("--input_shape", "Sizes of inputs of a model file.", "SHAPES")] = ()
     dim: Annotated[tuple[str, ...], Flag("--dim", "Size of a symbolic dimension.", "NAME=SIZE")] = ()
     set: Annotated[tuple[str, ...], Flag("--set", "Any option of the simulator; may be given often.", "NAME=VALUE")] = ()

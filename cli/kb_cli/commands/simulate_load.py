@@ -21,6 +21,8 @@ from kb_cli.console import Console
 
 _SHOWN = ("throughput", "ttft_p50_ms", "ttft_p99_ms", "tpot_p50_ms", "latency_p50_ms", "latency_p99_ms", "batch_mean", "energy_1000_kj")
 
+_HEADS = {"throughput": "requests/s"}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Common):
@@ -36,7 +38,7 @@ class Options(Common):
     prompt: Annotated[int, Flag("--prompt", "Mean tokens of a prompt.", "N")] = 512
     output_tokens: Annotated[int, Flag("--output-tokens", "Mean tokens of an answer.", "N")] = 128
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of arrivals and lengths.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of arrivals and lengths.", "N", least=0)] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any option of the simulator; may be given often.", "NAME=VALUE")] = ()
 
 
@@ -62,7 +64,7 @@ def run(options: Options, console: Console) -> int:
         console.json({"model": options.model, "soc": options.soc, "origin": "simulated", "loads": [_payload(item) for item in found]})
         return ExitCode.DONE
     console.say(f"{options.model}（{options.soc}，仿真）", f"{options.model} on {options.soc} (simulated)")
-    console.line("  ".join(["rate/s".rjust(8), *(name.rjust(14) for name in _SHOWN)]))
+    console.line("  ".join(["rate/s".rjust(8), *(_HEADS.get(name, name).rjust(14) for name in _SHOWN)]))
     for item in found:
         cells = [f"{getattr(item.figures, name):14.2f}" for name in _SHOWN]
         unstable = "" if item.figures.stable else "  " + ("排队只会变长" if console.lang == "zh" else "the queue only grows")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from kb.domain.quantity import parse_quantity
-from kb.errors import ExitCode
+from kb.errors import ExitCode, UsageError
 from kb.report.document import Block, Bullets, Document, Heading, Note, TableBlock
 from kb.report.labels import Labels, labels
 from kb.report.numbers import amount, duration, percent
@@ -18,6 +18,8 @@ from kb.workflow.simulate import DEFAULT_SOC, options_from
 from kb.workflow.subject import subject
 from kb_cli.command import Argument, Command, Common, Flag
 from kb_cli.console import Console
+
+MOST_POOL_B = 1e12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +38,16 @@ class Options(Common):
 def run(options: Options, console: Console) -> int:
     """Lifetimes, then one technique after the other."""
     names = tuple(name.strip() for name in options.techniques.split(",") if name.strip())
+    if not names:
+        raise UsageError("--techniques names none", allowed=", ".join(TECHNIQUES))
+    pool_b = parse_quantity(options.pool_size).to("B")
+    if not 1 <= pool_b < MOST_POOL_B:
+        raise UsageError(f"--pool-size {options.pool_size}", allowed="1B to 1TB", do="as in 512MB")
     own = options_from(options.set, {"batch": options.batch, "planner": options.planner})
     found = subject(options.model, shipped_catalogue(), soc=options.soc, seed=1, options=own)
     if found.remark.en:
         console.remark(found.remark.zh, found.remark.en)
-    done = schedule(found.setup, names, pool_b=int(parse_quantity(options.pool_size).to("B")))
+    done = schedule(found.setup, names, pool_b=int(pool_b))
     if console.as_json:
         console.json(_payload(done))
     else:

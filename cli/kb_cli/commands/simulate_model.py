@@ -37,7 +37,7 @@ class Options(Common):
         ),
     ] = None
     soc: Annotated[str, Flag("--soc", "Chip: a name, CORESxMHZ, or a JSON file of your own.", "SOC")] = DEFAULT_SOC
-    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise.", "N", least=0)] = 1
     batch: Annotated[int, Flag("--batch", "Batch size (of a microbatch in training).", "N")] = 1
     sequence: Annotated[int | None, Flag("--sequence", "Tokens; default the model's own.", "N")] = None
     steps: Annotated[int, Flag("--steps", "Steps in the profile, the first a warm-up.", "N")] = 5

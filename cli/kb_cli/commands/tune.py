@@ -28,7 +28,7 @@ class Options(Running):
     """What to tune, under which limits and bounds; ``--soc`` is the chip of a model."""
 
     subject: Annotated[str, Argument("A simulated session (.prof), or a model: a built-in name or a model file.", "SESSION|MODEL")]
-    seed: Annotated[int, Flag("--seed", "Seed of the noise and of the numeric search, for a model.", "N")] = 1
+    seed: Annotated[int, Flag("--seed", "Seed of the noise and of the numeric search, for a model.", "N", least=0)] = 1
     batch: Annotated[int, Flag("--batch", "Batch size, for a model.", "N")] = 1
     set: Annotated[tuple[str, ...], Flag("--set", "Any other option of the simulator, for a model; may be given often.", "NAME=VALUE")] = ()
     space: Annotated[str | None, Flag("--space", 'Numeric search space, as "tile_size: [128,192]; stream_depth: [2,4]".', "SPACE")] = None

@@ -9,7 +9,7 @@ import numpy as np
 
 from kb.diagnose import wording
 from kb.diagnose.arrivals import meetings
-from kb.diagnose.cluster_judging import judged_across, known_ranks, label
+from kb.diagnose.cluster_judging import judged_across, known_ranks, label, no_collectives
 from kb.diagnose.exchanges import Exchange, by_rank, collectives, row_waits, tensor_rows
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, skipped
@@ -37,7 +37,7 @@ def comm_not_overlapped(view: ClusterView, thresholds: Thresholds) -> tuple[Judg
     met = meetings(view.ranks)
     found = by_rank(view, met)
     if not found:
-        return skipped("comm_not_overlapped", wording.NO_COMM, wording.CAPTURE_COMM)
+        return skipped("comm_not_overlapped", no_collectives(view), wording.CAPTURE_COMM)
     known = {place: own for place, own in found.items() if own.known}
     if (
         not known
@@ -79,7 +79,7 @@ def comm_volume_excess(view: ClusterView, thresholds: Thresholds) -> tuple[Judge
     dominates, or the reductions of tensor parallelism, whose number grows with its degree. Waiting is left out."""
     found = by_rank(view, meetings(view.ranks))
     if not found:
-        return skipped("comm_volume_excess", wording.NO_COMM, wording.CAPTURE_COMM)
+        return skipped("comm_volume_excess", no_collectives(view), wording.CAPTURE_COMM)
     costs = {place: _excess(view.ranks[place], own, thresholds) for place, own in found.items()}
     if all(cost is None for cost in costs.values()):
         return skipped("comm_volume_excess", Text("通信没有字节数", "collectives carry no sizes"), wording.CAPTURE_COMM)

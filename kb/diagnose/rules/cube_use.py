@@ -49,7 +49,7 @@ def low_batch_occupancy(view: RankView, thresholds: Thresholds) -> tuple[Judgeme
     """Judge products with so few rows that the cube cannot be filled: what a larger batch would bring."""
     kernels = view.kernels
     if kernels is None or "input_shapes" not in kernels:
-        return skipped("low_batch_occupancy", wording.NO_SHAPES, wording.CAPTURE_KERNELS)
+        return skipped("low_batch_occupancy", wording.NO_KERNELS if kernels is None else wording.NO_SHAPES, wording.CAPTURE_KERNELS)
     found = products(view, kernels)
     if not len(found.rows) or not np.isfinite(found.cube).any():
         return skipped("low_batch_occupancy", wording.NO_CHIP, wording.CAPTURE_CHIP)

@@ -8,6 +8,7 @@ import numpy as np
 
 from kb.diagnose import wording
 from kb.diagnose.clocks import clock_names, clock_rows, kernel_clocks_mhz, rated_clock_mhz, seen_clock_mhz
+from kb.diagnose.cluster_judging import communicates
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.intervals import covered_by
 from kb.diagnose.judging import Measured, judged, longest, skipped, types_of
@@ -22,6 +23,7 @@ _NO_CLOCK: Final = Text(
     "没有采集到时钟：既没有频率采样，也没有周期计数", "the clock was not captured: neither frequency samples nor cycle counts"
 )
 _NO_RATED: Final = Text("芯片的额定频率未知", "the rated clock of the chip is unknown")
+_UNPLACED: Final = Text("采集到了通信，但没有它在时间上的位置", "communication was captured, but not where it lies in time")
 
 
 def thermal_throttling(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]:
@@ -68,7 +70,7 @@ def overlap_contention(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     talks = view.communication(kernels)
     spans = _communication(view, kernels, talks)
     if not len(spans[0]):
-        return skipped("overlap_contention", wording.NO_COMM, wording.CAPTURE_COMM)
+        return skipped("overlap_contention", _UNPLACED if communicates(view) else wording.NO_COMM, wording.CAPTURE_COMM)
     starts, durations = kernels["start_ns"], kernels["duration_ns"]
     beside = covered_by(starts, starts + durations, *spans) / np.maximum(durations, 1)
     both = ~talks & (beside >= thresholds["overlap_most"])

@@ -40,7 +40,7 @@ def format_conversion(view: RankView, thresholds: Thresholds) -> tuple[Judgement
     """Judge layout kernels outside attention (a fused attention takes those with it)."""
     kernels = view.kernels
     if kernels is None or not view.typed():
-        return skipped("format_conversion", wording.NO_TYPES, wording.CAPTURE_KERNELS)
+        return skipped("format_conversion", wording.untyped(kernels), wording.CAPTURE_KERNELS)
     rows = _outside(view, thresholds, view.role(kernels, "layout"))
     return _share(view, thresholds, "format_conversion", kernels, rows, Text("格式与布局转换", "layout and format conversions"))
 
@@ -50,7 +50,7 @@ def excess_cast(view: RankView, thresholds: Thresholds) -> tuple[Judgement, ...]
     step also has half-precision ones or products are most of it; those not on a CPU, which gains nothing from half."""
     kernels = view.kernels
     if kernels is None or not view.typed():
-        return skipped("excess_cast", wording.NO_TYPES, wording.CAPTURE_KERNELS)
+        return skipped("excess_cast", wording.untyped(kernels), wording.CAPTURE_KERNELS)
     casts = _outside(view, thresholds, view.role(kernels, "cast") & ~_beside_loss(view, kernels))
     cast_ns = compute_exposed_ns(view, kernels, casts)
     found = products(view, kernels)
@@ -80,7 +80,7 @@ def quantization_dequant_overhead(view: RankView, thresholds: Thresholds) -> tup
     """Judge kernels that only quantise or dequantise, against the quantised products they serve."""
     kernels = view.kernels
     if kernels is None or not view.typed():
-        return skipped("quantization_dequant_overhead", wording.NO_TYPES, wording.CAPTURE_KERNELS)
+        return skipped("quantization_dequant_overhead", wording.untyped(kernels), wording.CAPTURE_KERNELS)
     rows = np.flatnonzero(view.role(kernels, "quantise"))
     served = np.flatnonzero(view.role(kernels, "quantised_product"))
     spent, used = (int(kernels["duration_ns"][each].sum()) for each in (rows, served))

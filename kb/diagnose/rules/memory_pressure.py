@@ -72,7 +72,7 @@ def kv_cache_bandwidth(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     counts from a larger share than a padded one."""
     kernels = view.kernels
     if kernels is None or not view.typed():
-        return skipped("kv_cache_bandwidth", wording.NO_TYPES, wording.CAPTURE_KERNELS)
+        return skipped("kv_cache_bandwidth", wording.untyped(kernels), wording.CAPTURE_KERNELS)
     rows = np.flatnonzero(view.role(kernels, "decode_attention"))
     busy = pipes(kernels)
     if busy is not None:

@@ -24,7 +24,7 @@ def recompute_overhead(view: RankView, thresholds: Thresholds) -> tuple[Judgemen
     two with full recomputation. The cost is that surplus of the kernels that repeat a sequence of the forward pass."""
     kernels = view.kernels
     if kernels is None or not view.typed():
-        return skipped(CAUSE, wording.NO_TYPES, wording.CAPTURE_KERNELS)
+        return skipped(CAUSE, wording.untyped(kernels), wording.CAPTURE_KERNELS)
     gradient = view.role(kernels, "gradient") | view.role(kernels, "softmax_grad")
     ratio = _ratio(view, kernels, gradient)
     if ratio is None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from kb.diagnose import wording
 from kb.diagnose.arrivals import Meeting, blame, meetings
-from kb.diagnose.cluster_judging import judged_across, known_ranks, label, presence
+from kb.diagnose.cluster_judging import communicates, judged_across, known_ranks, label, presence
 from kb.diagnose.experts import beyond_experts, expert_lead
 from kb.diagnose.figures import milliseconds, percent
 from kb.diagnose.judging import Measured, healthy, longest, skipped
@@ -19,6 +19,7 @@ from kb.domain.accounting import PARTS
 from kb.domain.finding import Evidence, Finding, Healthy, Judgement, Where
 from kb.domain.text import Text
 from kb.domain.thresholds import Thresholds
+from kb.session.ranks import group_size
 
 CAUSE: Final = "slow_link_or_rank"
 _PARTIAL: Final = Text(
@@ -50,7 +51,20 @@ def slow_link_or_rank(view: ClusterView, thresholds: Thresholds) -> tuple[Judgem
         return (max(findings, key=lambda finding: finding.exposed_ns),)
     if judgements:
         return (judgements[0],)
-    return skipped(CAUSE, wording.NO_COMM, wording.CAPTURE_PLANES)
+    return skipped(CAUSE, _unseen(view), wording.CAPTURE_PLANES)
+
+
+def _unseen(view: ClusterView) -> Text:
+    """Why neither waiting nor links could be compared."""
+    if not any(communicates(rank) for rank in view.ranks):
+        return wording.NO_COMM
+    exposed = milliseconds(max(rank.accounting.parts.get("comm_exposed", 0) for rank in view.ranks))
+    here = presence(len(view.captured_ranks) or len(view.ranks), view.world_size)
+    return Text(
+        f"采集到了通信（暴露 {exposed}），但没有通信平面的任务，也没有足够的卡或链路可比：看不出是传输还是在等别的卡（{here.zh}）",
+        f"communication was captured ({exposed} exposed), but neither the tasks of its planes nor enough ranks or links to compare: "
+        f"whether it moves data or waits for another rank is unknown ({here.en})",
+    )
 
 
 def _one_stage(view: ClusterView, meeting: Meeting) -> bool:
@@ -72,7 +86,7 @@ def _by_planes(view: ClusterView, met: Sequence[Meeting], thresholds: Thresholds
     worst = max((wait for code, wait in rank.books.waits.items() if code in _own_waits(rank)), key=lambda wait: wait.longest, default=None)
     if worst is None or spent < thresholds["waiting_share"] * communicating:
         return (healthy(CAUSE, exposed / rank.accounting.step_ns),)
-    size = _group_size(rank)
+    size = group_size(rank.session)
     late = _captured_peer(view, worst.peer, size)
     total = milliseconds(communicating)
     peer = "?" if worst.peer is None else str(worst.peer)
@@ -106,15 +120,6 @@ def _own_waits(rank: RankView) -> dict[int, int]:
     """Waiting of the longest plane by operator, point-to-point left out: there the pipeline's schedule decides."""
     apart = (*tuple(prefix for names in rank.classes.point_to_point.values() for prefix in names), "hcom_send")
     return {code: wait.longest for code, wait in rank.books.waits.items() if not (rank.session.text(code) or "").startswith(apart)}
-
-
-def _group_size(rank: RankView) -> int | None:
-    tasks = rank.session.table("comm_tasks")
-    if tasks is None or "dst_rank" not in tasks:
-        return None
-    named = np.concatenate([tasks[name] for name in ("src_rank", "dst_rank") if name in tasks])
-    named = named[(named >= 0) & (named < 1 << 20)]
-    return int(named.max()) + 1 if len(named) else None
 
 
 def _captured_peer(view: ClusterView, peer: int | None, size: int | None) -> RankView | None:

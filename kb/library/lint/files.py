@@ -14,13 +14,15 @@ from kb.library.records import RECIPE_FILE
 class Coverage(msgspec.Struct, frozen=True, kw_only=True):
     """``library`` gives the catalogue and the known records; ``root`` is what shown names are relative to.
 
-    ``catalogue`` is the catalogue folder when the lint covers it, else None.
+    ``catalogue`` is the catalogue folder when the lint covers it, else None. ``shelved`` says whether the files stand in a library;
+    else they are somebody's own records.
     """
 
     library: Path
     root: Path
     files: tuple[Path, ...]
     catalogue: Path | None
+    shelved: bool
 
 
 def coverage(path: Path, *, shipped: Path) -> Coverage:
@@ -40,7 +42,7 @@ def coverage(path: Path, *, shipped: Path) -> Coverage:
             do="name a library, a folder of content or one of its files",
         )
     root = home or (path if path.is_dir() else path.parent)
-    return Coverage(library=home or shipped, root=root, files=files, catalogue=covered)
+    return Coverage(library=home or shipped, root=root, files=files, catalogue=covered, shelved=home is not None)
 
 
 def is_library(folder: Path) -> bool:

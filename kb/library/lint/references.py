@@ -24,7 +24,7 @@ def check_ids(document: Document, catalogue: Catalogue) -> Iterator[Problem]:
         for steps, name in _causes(at, case.cause, case.context.causes):
             yield from _known(document, steps, name, catalogue.causes.keys(), "cause")
         for name in case.context.metrics:
-            yield from _known(document, ("cases", at, "context", "metrics", name), name, catalogue.metrics.keys(), "metric")
+            yield from _known(document, ("cases", at, "context", "metrics", name), name, catalogue.metrics.keys(), "metric", rule="context")
         for nth, outcome in enumerate(case.outcomes):
             place: Steps = ("cases", at, "outcomes", nth)
             yield from _known(document, (*place, "metric"), outcome.metric, catalogue.metrics.keys(), "metric")

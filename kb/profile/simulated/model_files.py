@@ -59,7 +59,7 @@ def _parsed(data: Data, path: Path, given: Given) -> GraphFile:
     if begin[:4] == MAGIC:
         _refuse(given, path, "an .om file has fixed shapes")
         return read_om(data, str(path)).graph
-    if begin.lstrip()[:1] == b"{":
+    if begin.lstrip()[:1] == b"{" or path.suffix == ".json":
         _refuse(given, path, "a JSON graph has fixed shapes")
         if len(data) > LARGEST_JSON:
             raise MalformedInputError(f"{path}: larger than {LARGEST_JSON} bytes")
@@ -68,7 +68,14 @@ def _parsed(data: Data, path: Path, given: Given) -> GraphFile:
         raise MalformedInputError(
             f"{path} does not begin with the magic of an .om file", allowed="IMOD and a version", do="convert the model again"
         )
-    return graph_of_onnx(data, str(path), given)
+    if path.suffix == ".onnx":
+        return graph_of_onnx(data, str(path), given)
+    try:
+        return graph_of_onnx(data, str(path), given)
+    except MalformedInputError as error:
+        raise MalformedInputError(
+            f"{path} is no model file this version reads", allowed="an ONNX, .om or JSON graph", do="export the model as .onnx"
+        ) from error
 
 
 def _refuse(given: Given, path: Path, why: str) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib import resources
+from importlib.util import find_spec
 from typing import Any, Final
 
 import msgspec
 
 from kb import __version__
-from kb.errors import KbError
+from kb.errors import KbError, install
 from kb.report.archive import ATTACHMENT
 from kb.report.bounds import bounded
 from kb.report.document import Block, Document, Figure, FindingBlock, Fold, Heading, Prose, TableBlock
@@ -36,13 +37,11 @@ class PdfRenderer:
 
     def render(self, document: Document) -> bytes:
         """The file. Raises KbError naming the extra when typst or the font is not installed."""
-        try:
-            import typst
-        except ImportError as error:
-            raise _absent() from error
         fonts = font_folder()
-        if fonts is None:
-            raise _absent()
+        if fonts is None or not pdf_possible():
+            raise pdf_absent()
+        import typst
+
         files = {
             "main.typ": resources.files("kb.report.pdf").joinpath("report.typ").read_bytes(),
             "document.json": msgspec.json.encode(_data(bounded(document))),
@@ -53,10 +52,16 @@ class PdfRenderer:
         return made
 
 
-def _absent() -> KbError:
+def pdf_possible() -> bool:
+    """Whether the extra is installed."""
+    return find_spec("typst") is not None and font_folder() is not None
+
+
+def pdf_absent() -> KbError:
+    """What is missing, and how to get it."""
     return KbError(
         "PDF needs the extra `pdf`", allowed="HTML, Markdown and JSON work without it",
-        do="pip install 'diagnosis-recipes[pdf]', or write report.html and print it",
+        do=f"{install('pdf')}; or write report.html and print it",
     )  # fmt: skip
 
 

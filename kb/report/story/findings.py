@@ -11,6 +11,7 @@ from kb.domain.diagnosis import Diagnosis
 from kb.domain.finding import Evidence, Finding
 from kb.domain.recommendation import RankedStrategy
 from kb.report.document import Block, Figure, FindingBlock, Heading, Paragraph, Remedy, TableBlock, Tile
+from kb.report.evidence_names import evidence_name
 from kb.report.figures import Node, Tree
 from kb.report.labels import Labels
 from kb.report.numbers import duration, percent
@@ -97,7 +98,7 @@ def _number(metric: str, value: float) -> str:
 
 def _evidence(rows: tuple[Evidence, ...], words: Labels) -> TableBlock:
     header = (words("place"), words.either("行", "row"), words("metric"), words("value"))
-    shown = tuple((item.file, str(item.row), item.metric, _cell(item)) for item in rows[:_EVIDENCE])
+    shown = tuple((item.file, str(item.row), evidence_name(item.metric, words.lang), _cell(item)) for item in rows[:_EVIDENCE])
     more = len(rows) - len(shown)
     return TableBlock(header, (*shown, ("…", str(more), "", "")) if more else shown, right=(1, 3))
 
@@ -130,7 +131,10 @@ def cause_tree(report: Report, catalogue: Catalogue, words: Labels) -> Tree:
 
 def _root(finding: Finding, report: Report, catalogue: Catalogue, words: Labels) -> Node:
     remedies = tuple(_branch(strategy, finding, report, catalogue, words) for strategy in _by_gain(finding, report)[:_TREE_REMEDIES])
-    proofs = [Node(item.metric, f"{_cell(item)} · {item.file}:{item.row}", "accent") for item in finding.evidence[:_TREE_EVIDENCE]]
+    proofs = [
+        Node(evidence_name(item.metric, words.lang), f"{_cell(item)} · {item.file}:{item.row}", "accent")
+        for item in finding.evidence[:_TREE_EVIDENCE]
+    ]
     first = Node(proofs[0].name, proofs[0].detail, "accent", None, remedies) if proofs else Node("–", "", "other", None, remedies)
     name = f"{finding.priority} · {cause_name(finding.cause, catalogue, words)}"
     return Node(name, f"{duration(finding.exposed_ns)} = {percent(finding.share)}", "bad", finding.share, (first, *proofs[1:]))

@@ -21,7 +21,7 @@ def headline(report: Report, diagnosis: Diagnosis, catalogue: Catalogue, words: 
     slowest = slowest_session(diagnosis)
     findings = report.findings
     tone = _tone(findings, slowest)
-    return Headline(words("report.verdict"), _text(findings, slowest, catalogue, words), _lead(findings, words), tone,
+    return Headline(words("report.verdict"), _text(findings, slowest, catalogue, words), _lead(findings, slowest, catalogue, words), tone,
                     _tiles(report, diagnosis, slowest, words))  # fmt: skip
 
 
@@ -56,8 +56,10 @@ def total_bound_ns(report: Report, slowest: SessionDiagnosis | None) -> int:
 
 
 def _tone(findings: tuple[Finding, ...], slowest: SessionDiagnosis | None) -> Tone:
-    if slowest is None or not slowest.accounting.step_ns:
+    if slowest is None or not slowest.accounting.step_ns or not slowest.saw_device():
         return "unknown"
+    if slowest.leaves_open(findings):
+        return "warn"
     if not findings:
         return "good" if slowest.healthy else "unknown"
     return "bad" if max(finding.share for finding in findings) >= _LARGE else "warn"
@@ -66,6 +68,13 @@ def _tone(findings: tuple[Finding, ...], slowest: SessionDiagnosis | None) -> To
 def _text(findings: tuple[Finding, ...], slowest: SessionDiagnosis | None, catalogue: Catalogue, words: Labels) -> str:
     if slowest is None or not slowest.accounting.step_ns:
         return words.either("采集中没有完整的一步，无法核算", "The capture holds no complete step to account for")
+    if not slowest.saw_device():
+        return words.either(
+            "没有采集到设备活动，无法判断设备上的瓶颈", "No device activity was captured: nothing on the device can be judged"
+        )
+    if slowest.leaves_open(findings):
+        share = percent(slowest.unexplained_ns / slowest.accounting.step_ns)
+        return words.either(f"原因未知的空闲，占单步的 {share}", f"Idle, cause unknown: {share} of the step")
     if not findings:
         return words.either("已检查的项中没有发现瓶颈", "No bottleneck among the checks that could be made")
     top = findings[0]
@@ -73,9 +82,25 @@ def _text(findings: tuple[Finding, ...], slowest: SessionDiagnosis | None, catal
     return words.either(f"{name}，占单步的 {share}", f"{name}: {share} of the step")
 
 
-def _lead(findings: tuple[Finding, ...], words: Labels) -> str:
+def _lead(findings: tuple[Finding, ...], slowest: SessionDiagnosis | None, catalogue: Catalogue, words: Labels) -> str:
+    if slowest is not None and slowest.leaves_open(findings) and slowest.saw_device():
+        return _open_loss(findings, slowest, catalogue, words)
     text = findings[0].message.pick(words.lang) if findings else words("no_findings")
     return text[:1].upper() + text[1:]
+
+
+def _open_loss(findings: tuple[Finding, ...], slowest: SessionDiagnosis, catalogue: Catalogue, words: Labels) -> str:
+    """The unexplained idle time is the largest loss: what is known, and where the reader goes on."""
+    spent = duration(slowest.unexplained_ns)
+    if not findings:
+        known_zh, known_en = "没有其他发现", "nothing else was found"
+    else:
+        name, share = cause_name(findings[0].cause, catalogue, words), percent(findings[0].share)
+        known_zh, known_en = f"已知最大的损失是{name}（{share}）", f"the largest known loss is {name} ({share})"
+    return words.either(
+        f"设备每步空闲 {spent}，采集中没有事件能解释；{known_zh}。怎样采集见“未能判断”",
+        f"The device idles {spent} a step and no captured event explains it; {known_en}. What could not be judged says how to capture it",
+    )
 
 
 def _tiles(report: Report, diagnosis: Diagnosis, slowest: SessionDiagnosis | None, words: Labels) -> tuple[Tile, ...]:

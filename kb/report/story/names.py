@@ -5,6 +5,7 @@ from __future__ import annotations
 from kb.domain.catalogue import Catalogue
 from kb.domain.diagnosis import Diagnosis, SessionDiagnosis
 from kb.domain.finding import Finding
+from kb.report.evidence_names import observed_name
 from kb.report.labels import Labels
 
 
@@ -23,7 +24,7 @@ def strategy_name(strategy: str, catalogue: Catalogue, words: Labels) -> str:
 def metric_name(metric: str, catalogue: Catalogue, words: Labels) -> str:
     """The metric's name, or its id in words."""
     known = catalogue.metrics.get(metric)
-    return known.name.pick(words.lang) if known else metric.replace("_", " ")
+    return known.name.pick(words.lang) if known else observed_name(metric, words.lang)
 
 
 def session_name(session: SessionDiagnosis, words: Labels) -> str:

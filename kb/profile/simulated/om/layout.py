@@ -6,6 +6,7 @@ little-endian; offsets of partitions count from the end of the table.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -21,6 +22,7 @@ HEADER_BYTES: Final = 256
 MODEL_DEF, WEIGHTS, TASK_INFO, FLOW_MODEL, FLOW_SUBMODEL = 0, 1, 2, 6, 7
 MARK: Final = "kb-simulated"
 """Begin of the user-info field of every model this program writes."""
+_FAMILY: Final = re.compile(re.escape(MARK) + r":([a-z][a-z0-9_-]*)(?: |\Z)")
 UNNAMED: Final = "kernel_"
 """Begin of the name of an operator that has none in the graph it is written from."""
 MOST_PARTITIONS: Final = 4096
@@ -110,6 +112,12 @@ def read_partitions(data: Data, begin: int, end: int, header: Header, source: st
             raise MalformedInputError(f"{source}: partition {number} (type {kind}) of {size} bytes at {offset} lies outside the file")
         found.append(Partition(kind, base + offset, base + offset + size))
     return tuple(found)
+
+
+def family_in(header: Header) -> str:
+    """The family of the model (cnn, llm, ..) where this program wrote it down; "" elsewhere."""
+    found = _FAMILY.match(header.info)
+    return found[1] if found else ""
 
 
 def header_bytes(header: Header) -> bytes:

@@ -12,7 +12,17 @@ import msgspec
 from kb.errors import ContentError, MalformedInputError
 from kb.profile.simulated.graph import ELEMENT_BYTES
 from kb.profile.simulated.graph_file import FORMAT, GraphFile, OperatorSpec, TensorSpec, checked
-from kb.profile.simulated.om.layout import FLOW_SUBMODEL, MARK, MODEL_DEF, UNNAMED, Header, Partition, read_header, read_partitions
+from kb.profile.simulated.om.layout import (
+    FLOW_SUBMODEL,
+    MARK,
+    MODEL_DEF,
+    UNNAMED,
+    Header,
+    Partition,
+    family_in,
+    read_header,
+    read_partitions,
+)
 from kb.profile.simulated.om.model_def import Descriptor, StoredGraph, StoredModel, StoredOperator, read_model_def
 from kb.profile.simulated.wire import Data
 
@@ -118,7 +128,7 @@ class _Builder:
         made = GraphFile(
             format=FORMAT,
             name=Path(self._source).stem,
-            type=_family(self._operators),
+            type=family_in(self._model.header) or _family(self._operators),
             batch=first[0] if len(first) > 1 else 1,
             input_bytes=sum(math.prod(spec.shape) * ELEMENT_BYTES[spec.dtype] for spec in self._inputs),
             streams=max(1, len(self._streams)),

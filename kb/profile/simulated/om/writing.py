@@ -14,7 +14,8 @@ __all__ = ["MARK", "marked", "om_bytes"]
 
 
 def om_bytes(graph: GraphFile, *, layout: Table = "new", info: str = "") -> bytes:
-    """The file. ``info`` follows the mark in the user-info field (31 bytes in all). Weights are sizes only, never data.
+    """The file. ``info`` follows the mark and the model's family in the user-info field (31 bytes in all). Weights are
+    sizes only, never data.
 
     Raises UsageError for a graph whose step repeats: an offline model is one pass.
     """
@@ -32,7 +33,7 @@ def om_bytes(graph: GraphFile, *, layout: Table = "new", info: str = "") -> byte
         model_length=size if layout == "new" else 0,
         name=graph.name,
         operators=len(model.graphs[0].operators),
-        info=f"{MARK} {info}".strip(),
+        info=f"{MARK}{'' if graph.type == 'unknown' else f':{graph.type}'} {info}".strip(),
         platform="simulated",
     )
     return header_bytes(header) + table + b"".join(content for _, content in parts)
