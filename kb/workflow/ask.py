@@ -100,7 +100,7 @@ def matching(question: str, held: Sequence[Statement], catalogue: Catalogue) -> 
     documents = [(frozenset(tokenize(item.topic)), frozenset(tokenize(item.words))) for item in held]
     asked = content(question, _terms(held, catalogue), frozenset().union(*(words for _, words in documents)))
     if not asked:
-        return tuple(item for item in held if item.kind == "finding")[:_MOST]
+        return _largest(held)
     meanings = _meanings(question, asked, catalogue)
     weights = _weights(asked, meanings, [words for _, words in documents])
     scores = [_score(item, *document, meanings, weights) for item, document in zip(held, documents, strict=True)]
@@ -110,6 +110,14 @@ def matching(question: str, held: Sequence[Statement], catalogue: Catalogue) -> 
     found = [(item, score) for item, score in zip(held, scores, strict=True) if score >= max(COVERED, NEAR_BEST * best)]
     found.sort(key=lambda pair: (_ORDER.index(pair[0].kind), -round(pair[1], 3), -pair[0].weight_ns))
     return tuple(item for kind in _ORDER for item in [item for item, _ in found if item.kind == kind][: _LIMITS.get(kind, _MOST)])
+
+
+def _largest(held: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The findings, after the largest loss without one where that is larger than all of theirs."""
+    findings = tuple(item for item in held if item.kind == "finding")
+    most = max((item.weight_ns for item in findings), default=0)
+    unexplained = sorted((item for item in held if item.open and item.weight_ns > most), key=lambda item: -item.weight_ns)
+    return (*unexplained[:1], *findings[:_MOST])
 
 
 def _terms(held: Sequence[Statement], catalogue: Catalogue) -> frozenset[str]:

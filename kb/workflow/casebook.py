@@ -92,9 +92,7 @@ def open_place(place: Workspace, *, writable: bool) -> SqliteStore | PostgresSto
 def require_postgres() -> None:
     """Raise StoreError where the extra is not installed."""
     if find_spec("psycopg") is None or find_spec("pgvector") is None:
-        raise StoreError(
-            "team stores need the PostgreSQL driver", allowed="psycopg and pgvector", do=install("postgres")
-        )
+        raise StoreError("team stores need the PostgreSQL driver", allowed="psycopg and pgvector", do=install("postgres"))
 
 
 def artefacts_of(store: Store, place: Workspace) -> Artefacts:

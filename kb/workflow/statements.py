@@ -28,6 +28,9 @@ _CELLS = 3
 _TYPES = 40
 """Operator types, those of most time, that can be asked for."""
 
+_UNEXPLAINED = Text("采集中没有事件能解释", "no captured event explains it")
+_NO_DEVICE = Text("没有采集到设备活动：设备上的任何问题都无法判断", "no device activity was captured: nothing on the device can be judged")
+
 
 class Statement(msgspec.Struct, frozen=True, kw_only=True):
     """``topic`` is what it is about, ``words`` all that a question may call it; ``weight_ns`` is the time it speaks about;
@@ -40,6 +43,8 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True):
     cites: tuple[str, ...] = ()
     cause: CauseId | None = None
     weight_ns: int = 0
+    open: bool = False
+    """A loss without a finding, larger than those with one."""
 
 
 def statements(diagnosed: Diagnosed) -> tuple[Statement, ...]:
@@ -63,8 +68,16 @@ def _session(session: Session, diagnosis: SessionDiagnosis, catalogue: Catalogue
     yield from (_finding(item, catalogue) for item in diagnosis.findings)
     yield from _operators(session)
     books = diagnosis.accounting
-    yield from (_part(part, books.parts[part], books.step_ns) for part in PARTS if books.parts.get(part))
+    for part in PARTS:
+        if books.parts.get(part):
+            told = _part(part, books.parts[part], books.step_ns)
+            yield _opened(told, diagnosis) if part == "idle_unknown" and diagnosis.leaves_open(diagnosis.findings) else told
     yield from _judgements(diagnosis, catalogue)
+
+
+def _opened(part: Statement, diagnosis: SessionDiagnosis) -> Statement:
+    why = _UNEXPLAINED if diagnosis.saw_device() else _NO_DEVICE
+    return msgspec.structs.replace(part, text=Text(zh=f"{part.text.zh}（{why.zh}）", en=f"{part.text.en} ({why.en})"), open=True)
 
 
 def _judgements(judged: ClusterDiagnosis | SessionDiagnosis, catalogue: Catalogue) -> Iterator[Statement]:

@@ -147,6 +147,18 @@ def test_captured_communication_is_not_said_to_be_absent(qwen: Stated) -> None:
     assert "not judged (communication was captured (420.2 ms exposed)" in line
 
 
+@pytest.mark.parametrize("question", ["瓶颈在哪里", "why is it so slow?"])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("a100_busy36", "no captured event explains it"), ("cpu_only", "nothing on the device can be judged")]
+)
+def test_an_open_loss_is_named_before_smaller_findings(name: str, expected: str, question: str, shared: Path) -> None:
+    (path,) = (shared / "data" / "profiles" / "kineto").glob(f"{name}*")
+    diagnosed = diagnose_paths([path])
+    first = matching(question, statements(diagnosed), diagnosed.catalogue)[0]
+    assert "idle: cause unknown" in first.text.en
+    assert expected in first.text.en
+
+
 @given(st.lists(st.sampled_from(["空闲", "通信", "时间", "慢", "吗", "为什么", "设备", "哪里"]), max_size=8))
 def test_no_pair_of_characters_reaches_over_the_border_of_a_word(words: list[str]) -> None:
     found = content("".join(words), {"空闲", "通信"}, {"空闲", "通信"})

@@ -156,8 +156,8 @@ BAD_FILES = [
     *(("profiler", "publish", "--report", name) for name in ("empty.prof", "empty.json", "list.json")),
     *(("profiler", "analyze", "--data", name) for name in ("bad.json", "list.json", "empty.json", "other.json")),
     *(("cann-tune", "--profile", name) for name in ("bad.json", "list.json")),
-    *(("kb", "tune", name) for name in ("bad.json", "list.json", "empty.json", "other.json", "model.bin")),
-    ("kb", "atc", "convert", "--model", "list.json"),
+    *(("kb", "tune", name) for name in ("bad.json", "list.json", "empty.json", "other.json")),
+    *(("kb", "atc", "convert", "--model", name) for name in ("list.json", "model.bin")),
 ]
 
 

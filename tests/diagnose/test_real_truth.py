@@ -118,7 +118,7 @@ def test_without_workers_the_loader_is_the_cause_and_with_them_the_next_one_is_n
 def test_another_chip_is_refused(profiles: Path) -> None:
     result = compared(*(profiles / "kineto" / f"diff_{name}.pt.trace.json.gz" for name in ("a100_control", "v100_test")))
     assert result.verdict == "not_comparable"
-    assert {reason.en.split(":")[0] for reason in result.reasons} >= {"different chip", "different world size"}
+    assert {reason.en.split(":")[0] for reason in result.reasons} >= {"different number of cores", "different world size"}
 
 
 @pytest.mark.parametrize("name", ["v100_busy98_ns_timestamps", "vllm_decode_full_graph_busy99"])
