@@ -49,7 +49,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Strategy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A change that removes a cause. ``evidence`` says when it fits, ``healthy`` what is right afterwards, with numbers.
 
-    Empty ``families`` / ``phases`` / ``frameworks`` mean no restriction. ``simulatable`` is true exactly for the ids that
+    Empty ``families`` / ``phases`` / ``model_types`` / ``frameworks`` mean no restriction. ``simulatable`` is true exactly for the ids that
     the simulator's ``TWINS`` holds (a test compares both sides).
     """
 
@@ -62,6 +62,7 @@ class Strategy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     addresses: tuple[CauseId, ...] = ()
     families: tuple[SocFamily, ...] = ()
     phases: tuple[str, ...] = ()
+    model_types: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
     prerequisites: tuple[Text, ...] = ()
     conflicts: tuple[StrategyId, ...] = ()

@@ -49,7 +49,7 @@ def _cause_row(cause: Cause) -> Sequence[str]:
 
 
 def _strategy_row(strategy: Strategy) -> Sequence[str]:
-    reach = ", ".join((*strategy.families, *strategy.phases, *strategy.frameworks)) or "any"
+    reach = ", ".join((*strategy.families, *strategy.phases, *strategy.model_types, *strategy.frameworks)) or "any"
     conflicts = ", ".join(strategy.conflicts)
     return (strategy.effort, strategy.id, strategy.name.en, strategy.name.zh, strategy.precision_risk, reach, conflicts)
 

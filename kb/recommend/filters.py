@@ -9,13 +9,16 @@ from kb.domain.text import Text
 from kb.recommend.effects import load_priors
 
 
-def exclusion(strategy: Strategy, constraints: Constraints, family: SocFamily, phase: str | None) -> Excluded | None:
+def exclusion(
+    strategy: Strategy, constraints: Constraints, family: SocFamily, phase: str | None, model_type: str | None = None
+) -> Excluded | None:
     """Why ``strategy`` is not allowed here; None when it is."""
     reason = (
         _by_name(strategy, constraints)
         or _by_cost(strategy, constraints)
         or _by_precision(strategy, constraints)
         or _by_place(strategy, family, phase)
+        or _by_model(strategy, model_type)
     )
     return Excluded(id=strategy.id, reason=reason) if reason else None
 
@@ -65,3 +68,10 @@ def _by_place(strategy: Strategy, family: SocFamily, phase: str | None) -> Text 
         known = ", ".join(strategy.phases)
         return Text(zh=f"只适用于阶段 {known}，本次为 {phase}", en=f"applies to {known}, this session is {phase}")
     return None
+
+
+def _by_model(strategy: Strategy, model_type: str | None) -> Text | None:
+    if not strategy.model_types or model_type is None or model_type in strategy.model_types:
+        return None
+    known = ", ".join(strategy.model_types)
+    return Text(zh=f"只适用于 {known} 模型，本次为 {model_type}", en=f"applies to models of type {known}, this one is {model_type}")

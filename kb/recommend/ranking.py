@@ -74,7 +74,7 @@ def _candidates(diagnosis: Diagnosis, past: tuple[PastCase, ...], catalogue: Cat
     excluded: list[Excluded] = []
 
     def allowed(strategy: Strategy) -> bool:
-        removed = exclusion(strategy, constraints, family, phase)
+        removed = exclusion(strategy, constraints, family, phase, model_type)
         if removed is None and strategy.id in learnt.unfit:
             removed = Excluded(id=strategy.id, reason=learnt.unfit[strategy.id])
         if removed is not None:
