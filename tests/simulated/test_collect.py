@@ -166,7 +166,7 @@ def test_an_image_size_stands_for_its_latents(profiler: Run, capsys: pytest.Capt
     shown = profiler("collect", "--model", str(model), "--input_shape", "1,3,1024,1024", "--output", str(target), "--lang", "en")
     assert shown.status == 0
     assert "the size of an image" in shown.err
-    assert profiler("collect", "--model", str(model), "--input_shape", "1,3,1000,1024", "--output", str(target)).status == 2
+    assert profiler("collect", "--model", str(model), "--input_shape", "1,3,1000,1024", "--output", str(tmp_path / "x.prof")).status == 2
 
 
 def test_a_file_of_another_kind_is_refused(profiler: Run, tmp_path: Path) -> None:
