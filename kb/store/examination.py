@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -58,9 +58,13 @@ def _guards(connection: sqlite3.Connection) -> Examined:
 
 
 def _contents(connection: sqlite3.Connection) -> Examined:
-    """Bytes against hashes, and bytes against the canonical form of what they say."""
+    return examined_contents(connection.execute("SELECT sha256, body FROM content"))
+
+
+def examined_contents(rows: Iterable[tuple[str, bytes]]) -> Examined:
+    """Bytes against hashes, and bytes against the canonical form of what they say; (hash in hex, body) of either engine."""
     wrong, count = [], 0
-    for sha256, body in connection.execute("SELECT sha256, body FROM content"):
+    for sha256, body in rows:
         count += 1
         if hashlib.sha256(body).hexdigest() != sha256:
             wrong.append(f"content {sha256[:12]} does not fit its hash")

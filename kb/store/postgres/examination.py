@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kb.domain.canonical import canonical, parse_record
-from kb.errors import ContentError
-from kb.store.examination import SHOWN, Examined
+from kb.store.examination import SHOWN, Examined, examined_contents
 from kb.store.postgres.migrations import SCHEMA, guard_names
 from kb.store.postgres.pool import Connection
 
@@ -34,21 +31,9 @@ def _guards(connection: Connection) -> Examined:
 
 
 def _contents(connection: Connection) -> Examined:
-    """Bytes against hashes, and bytes against the canonical form of what they say."""
-    wrong, count = [], 0
     with connection.cursor(name="contents", binary=True) as cursor:
         cursor.execute("SELECT sha256, body FROM content")
-        for sha256, body in cursor:
-            count += 1
-            if hashlib.sha256(body).hexdigest() != sha256:
-                wrong.append(f"content {sha256[:12]} does not fit its hash")
-                continue
-            try:
-                if canonical(parse_record(body, source=sha256[:12])) != body:
-                    wrong.append(f"content {sha256[:12]} is not in canonical form")
-            except ContentError as error:
-                wrong.append(error.what)
-    return Examined(name="contents", count=count, wrong=tuple(wrong[:SHOWN]))
+        return examined_contents(cursor)
 
 
 def _versions(connection: Connection) -> Examined:
